@@ -1,0 +1,43 @@
+# Every target sets itself up: a fresh clone needs Python >= 3.11 and make, nothing else.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+# Compiled programs are kept between runs; each test worker computes on one thread.
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
+export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
+
+.PHONY: demo test test-all lint format bench setup clean
+
+demo: $(READY)  ## the main job end to end, into demo/
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh demo
+
+test: $(READY)  ## the tests, without the slow ones
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: $(READY)  ## every test
+	$(BIN)/python -m pytest -n 2
+
+lint: $(READY)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(READY)  ## mend the style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## speed, each as a ratio against a reference
+	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+setup: $(READY)  ## the virtual environment alone
+
+clean:  ## everything that can be made again
+	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis demo
+
+# Stamped last, so that an interrupted installation is done again.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "dhn needs Python >= 3.11, but $(PYTHON) is %d.%d. Name another: make PYTHON=python3.12" % v[:2])'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

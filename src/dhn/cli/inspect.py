@@ -1,0 +1,84 @@
+"""`dhn inspect`: what is in a file of trajectories."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+import tyro
+
+from dhn.cli.arguments import Data, Json, Seed
+from dhn.cli.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """Show what is in a file of trajectories, as a table and as a picture.
+
+    Example: dhn inspect dp.npz --plot dp.png
+    """
+
+    file: Data
+    plot: Annotated[Path | None, tyro.conf.arg(metavar="PICTURE")] = None
+    """Draw time series, phase portraits and energy into this .png, .svg or .pdf."""
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Read the file, gather its facts and draw it if asked."""
+    from dhn.data import read
+    from dhn.reports.inspect import facts, figure
+    from dhn.reports.style import check_format, save
+
+    if args.plot is not None:
+        check_format(args.plot)
+    data = read(args.file)
+    found = {"file": str(args.file), **facts(data), "plot": args.plot and str(args.plot)}
+    if args.plot is not None:
+        save(figure(data, seed=args.seed), args.plot)
+    return Result(found, lambda console: _draw(console, found))
+
+
+def _draw(console: "Console", found: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    time = found["time"]
+    unit = f" {time['unit']}" if time["unit"] else ""
+    step = f"every {time['step']:.6g}{unit}" if time["step"] else "at uneven times"
+    console.print(
+        f"{found['file']}: {found['trajectories']} trajectories of {found['system'] or 'unnamed'}, "
+        f"{found['states']} states each, t = {time['start']:.6g} to {time['end']:.6g}{unit} {step}",
+        soft_wrap=True,
+    )
+    console.print(f"measured: {found['known']:.2%} of the states", end="")
+    console.print(f"; predicted: {found['predicted']:.2%}" if found["predicted"] else "")
+
+    table = Table("quantity", "kind", "smallest", "largest", box=None, pad_edge=False)
+    for row in found["coordinates"]:
+        name = row["name"]
+        kind = "angle" if row["angle"] else "coordinate"
+        table.add_row(name, kind + (f" [{row['unit']}]" if row["unit"] else ""), *_ends(row["q"]))
+        for letter, kind in (("p", "momentum"), ("v", "velocity")):
+            if row[letter]:
+                table.add_row(f"{letter}_{name}", kind, *_ends(row[letter]))
+    for name, values in found["params"].items():
+        table.add_row(name, "parameter", *_ends(values))
+    if found["energy"]:
+        table.add_row("H", "energy", *_ends(found["energy"]["range"]))
+    console.print(table)
+    if found["energy"]:
+        change = found["energy"]["relative_change"]
+        console.print(
+            f"relative change of energy along a trajectory: "
+            f"median {change['median']:.2g}, largest {change['max']:.2g}"
+        )
+    if found["plot"]:
+        console.print(f"picture: {found['plot']}")
+
+
+def _ends(values: dict[str, float]) -> tuple[str, str]:
+    return f"{values['min']:.6g}", f"{values['max']:.6g}"

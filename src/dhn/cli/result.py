@@ -1,0 +1,47 @@
+"""What a command answers: one set of values, shown as a table or as JSON."""
+
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, final
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The values of `data` are what `--json` prints; `draw` shows the same to a person."""
+
+    data: Mapping[str, Any]
+    draw: "Callable[[Console], None]"
+
+    def show(self, *, as_json: bool) -> None:
+        """Print the result to standard output."""
+        if as_json:
+            json.dump(_plain(self.data), sys.stdout, indent=2, allow_nan=False)
+            print()
+        else:
+            from rich.console import Console
+
+            # Off a terminal rich would cut tables at 80 columns; a file or a pipe has room.
+            console = Console(highlight=False)
+            if not console.is_terminal:
+                console = Console(highlight=False, width=160)
+            self.draw(console)
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows no numpy, and no NaN: a missing number is null."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
