@@ -36,7 +36,7 @@ def energies(data: Trajectories) -> tuple[Float[np.ndarray, "n T"], Float[np.nda
         return None
     if not set(system.params) <= set(data.params):
         return None
-    params = {name: data.params[name][:, None] for name in system.params}
+    params = {name: data.params[name] for name in system.params}
     p = data.p if data.p is not None else np.asarray(system.momenta(data.q, data.v, params))
     energy = np.asarray(system.energy(data.q, p, params))
     kinetic = np.abs((p * np.asarray(system.velocities(data.q, p, params))).sum(-1)) / 2

@@ -1,0 +1,47 @@
+"""Learn the physics of a system from its trajectories: Denoising Hamiltonian Networks in JAX.
+
+The public names are loaded on first use, so that `import dhn` costs nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from dhn.errors import UserError as UserError
+
+if TYPE_CHECKING:
+    from dhn.data import Trajectories as Trajectories
+    from dhn.data import read as read
+    from dhn.data import write as write
+    from dhn.systems import SYSTEMS as SYSTEMS
+    from dhn.systems import System as System
+    from dhn.systems import get_system as get_system
+    from dhn.systems import simulate as simulate
+
+# Public name -> the module it comes from. A new name goes here and above.
+_WHERE = {
+    "SYSTEMS": "dhn.systems",
+    "System": "dhn.systems",
+    "get_system": "dhn.systems",
+    "simulate": "dhn.systems",
+    "Trajectories": "dhn.data",
+    "read": "dhn.data",
+    "write": "dhn.data",
+}
+
+__all__ = [*_WHERE, "UserError", "__version__"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("dhn")
+    if name not in _WHERE:
+        raise AttributeError(f"module 'dhn' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,127 @@
+"""`dhn simulate`: trajectories from a system's equations."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, final
+
+import tyro
+from pydantic import Field
+
+from dhn.cli.arguments import Json, Output, PositiveInt, Seed, check_writable
+from dhn.cli.result import Result
+from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NamedRanges = tyro.conf.UseAppendAction[tuple[str, ...]]
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """Simulate trajectories of a system, exactly or with the faults of measured data.
+
+    Example: dhn simulate double_pendulum --trajectories 1000 --seed 0 -o dp.npz
+
+    Example: dhn simulate single_pendulum --param l=0.5:1.0 --initial theta=-1:1
+    --noise 0.01 --gaps 0.1 -o measured.csv
+    """
+
+    system: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SYSTEM")]
+    """A name that `dhn systems` lists, or path/to/file.py:name for a dhn.System of your own."""
+    output: Output
+    trajectories: PositiveInt = 100
+    """How many trajectories."""
+    steps: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
+    """Time steps, the system's own number by default; there is one state more than steps."""
+    dt: Annotated[
+        Annotated[float, Field(gt=0, allow_inf_nan=False)] | None, tyro.conf.arg(metavar="FLOAT")
+    ] = None
+    """Time between two states, the system's own by default."""
+    param: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
+    """A parameter's value, or the range from which each trajectory draws it."""
+    initial: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
+    """An initial coordinate (theta) or momentum (p_theta), or the range to draw it from."""
+    damping: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Friction: dp/dt loses damping times p."""
+    noise: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Measurement noise, relative to each coordinate's standard deviation."""
+    gaps: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Fraction of the states lost at random."""
+    subsample: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Fraction of the times kept, at random for each trajectory."""
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Draw parameters and initial states, solve Hamilton's equations, write the file."""
+    check_writable(args.output)
+    params = named_ranges(args.param, "--param")
+    initial = named_ranges(args.initial, "--initial")
+
+    import time
+
+    import numpy as np
+
+    from dhn.cli.user_system import resolve_system
+    from dhn.data import write
+    from dhn.systems import simulate
+
+    start = time.perf_counter()
+    system = resolve_system(args.system)
+    steps = system.steps if args.steps is None else args.steps
+    dt = system.time_step if args.dt is None else args.dt
+    data = simulate(
+        system,
+        trajectories=args.trajectories,
+        seed=args.seed,
+        params=params,
+        initial=initial,
+        times=dt * np.arange(steps + 1),
+        damping=args.damping,
+        noise=args.noise,
+        gaps=args.gaps,
+        subsample=args.subsample,
+    )
+    write(data, args.output)
+    n, states, d = data.q.shape
+    found = {
+        "file": str(args.output),
+        "system": data.system,
+        "trajectories": n,
+        "states": states,
+        "coordinates": d,
+        "seed": args.seed,
+        "bytes": args.output.stat().st_size,
+        "seconds": round(time.perf_counter() - start, 3),
+    }
+
+    def draw(console: "Console") -> None:
+        console.print(
+            f"{n} trajectories of {states} states of {data.system} in {found['seconds']:.1f} s: "
+            f"{args.output} ({found['bytes'] / 1e6:.1f} MB). Look: dhn inspect {args.output}",
+            soft_wrap=True,
+        )
+
+    return Result(found, draw)
+
+
+def named_ranges(words: Sequence[str], flag: str) -> dict[str, float | tuple[float, float]]:
+    """`l=0.7` is a value, `l=0.5:1.0` a range."""
+    found: dict[str, float | tuple[float, float]] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        try:
+            numbers = tuple(float(part) for part in text.split(":"))
+        except ValueError:
+            numbers = ()
+        if not name or not equals or len(numbers) not in (1, 2):
+            raise UserError(f"{flag} expects NAME=VALUE or NAME=LOW:HIGH, got {word!r}.")
+        if name in found:
+            raise UserError(f"{flag} names {name!r} twice; keep one of them.")
+        if len(numbers) == 2 and numbers[0] > numbers[1]:
+            raise UserError(f"{flag} {word}: the range ends before it begins; swap its ends.")
+        found[name] = numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
+    return found
