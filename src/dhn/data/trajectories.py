@@ -1,20 +1,32 @@
 """`Trajectories`: the one container that every room of the house passes along."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self, final
 
 import numpy as np
 
+from dhn.data.arrays import fingerprint
+from dhn.data.joining import concatenate, pad
+from dhn.data.labels import unique
+from dhn.data.selection import state_indices, trajectory_indices
+from dhn.data.splits import split_indices
+from dhn.data.summary import headline, summarise
+from dhn.data.validation import validated
 from dhn.errors import UserError
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@final
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Trajectories:
     """`n` trajectories of up to `T` states with `d` coordinates, on the host in float64.
 
     Two different things can be said of a state: it has a *value* (its `q` is finite), and it is
     *known*, i.e. it was measured rather than predicted. A gap has neither; a forecast has a value
     but is not known. Trajectories of unequal length are padded by states without a value.
+
+    The arrays are read-only; `replace` makes a changed copy. `data[trajectories, states]` selects
+    by int, slice, list, boolean mask or (trajectories only) id and always keeps all three axes.
     """
 
     q: np.ndarray
@@ -34,7 +46,7 @@ class Trajectories:
     angles: tuple[bool, ...] = ()
     """Which coordinates are angles in radians; default none."""
     units: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Name of a coordinate, momentum, parameter or `t` -> unit, as text."""
+    """Name of a coordinate, momentum (`p_<name>`), parameter or `t` -> unit, as text."""
     ids: tuple[str, ...] = ()
     """One label a trajectory; default "0".."n-1"."""
     system: str | None = None
@@ -44,31 +56,34 @@ class Trajectories:
     q_quantiles: Mapping[float, np.ndarray] = dataclasses.field(default_factory=dict)
     """Level in (0, 1) -> (n, T, d): predictive quantiles of q, where a forecast has them."""
     p_quantiles: Mapping[float, np.ndarray] = dataclasses.field(default_factory=dict)
+    """Level in (0, 1) -> (n, T, d): predictive quantiles of p (or v)."""
     meta: Mapping[str, str | int | float | bool] = dataclasses.field(default_factory=dict)
     """Where the data came from (seed, command, version, ...): plain JSON values."""
 
     def __post_init__(self):
-        q = np.asarray(self.q, dtype=np.float64)
-        if q.ndim != 3 or 0 in q.shape:
-            raise UserError(
-                f"q must have shape (trajectories, states, coordinates), all at least 1; "
-                f"got {q.shape}. One trajectory: q[None]; one coordinate: q[..., None]."
-            )
-        set_ = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        set_("q", q)
-        n, _, d = q.shape
-        set_("t", np.asarray(self.t, dtype=np.float64))
-        measured = np.isfinite(q).all(-1)
-        for name in ("p", "v"):
-            value = getattr(self, name)
-            if value is not None:
-                set_(name, np.asarray(value, dtype=np.float64))
-                measured = measured & np.isfinite(getattr(self, name)).all(-1)
-        set_("known", measured if self.known is None else np.asarray(self.known, dtype=bool))
-        set_("names", tuple(self.names) or (("q",) if d == 1 else tuple(f"q{i + 1}" for i in range(d))))
-        set_("angles", tuple(self.angles) or (False,) * d)
-        set_("ids", tuple(str(i) for i in self.ids) or tuple(str(i) for i in range(n)))
-        set_("params", {k: np.asarray(x, dtype=np.float64) for k, x in self.params.items()})
+        for name, value in validated(self).items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_list(
+        cls,
+        q: Sequence[Any],
+        t: Any,
+        p: Sequence[Any] | None = None,
+        v: Sequence[Any] | None = None,
+        known: Sequence[Any] | None = None,
+        **fields: Any,
+    ) -> Self:
+        """From one `(T_i, d)` (or `(T_i,)`) array a trajectory, of any lengths.
+
+        `t` is a list likewise, or one array from which shorter trajectories take the beginning.
+        """
+        return cls(**pad(q, t, p, v, known), **fields)
+
+    @staticmethod
+    def concatenate(parts: "Sequence[Trajectories]") -> "Trajectories":
+        """All trajectories of `parts` one after the other; repeated ids are made different."""
+        return Trajectories(**concatenate(parts))
 
     @property
     def dim(self) -> int:
@@ -76,6 +91,140 @@ class Trajectories:
         return self.q.shape[-1]
 
     @property
+    def states(self) -> int:
+        """Number of states `T`, padding included."""
+        return self.q.shape[1]
+
+    @property
     def momenta(self) -> np.ndarray | None:
         """What stands for `p` in a model: the momenta, else velocities as momenta up to scale."""
         return self.p if self.p is not None else self.v
+
+    @property
+    def has_value(self) -> np.ndarray:
+        """(n, T) bool: every coordinate is finite, measured or predicted."""
+        return np.isfinite(self.q).all(-1)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(n,) number of states up to the last one with a value; what follows is padding."""
+        value = np.isfinite(self.q).any(-1)
+        return np.where(value.any(1), self.states - np.argmax(value[:, ::-1], axis=1), 0)
+
+    @property
+    def times(self) -> np.ndarray:
+        """(n, T): `t` as if every trajectory had its own."""
+        return np.broadcast_to(self.t, self.q.shape[:2])
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all trajectories have one time step, constant to 1e-6 of itself."""
+        return self._step() is not None
+
+    @property
+    def time_step(self) -> float:
+        """The one spacing of all times; a `UserError` if there is none (see `is_uniform`)."""
+        step = self._step()
+        if step is None and self.states < 2:
+            raise UserError("a single state has no time step; give at least two states.")
+        if step is None:
+            steps = np.diff(self.t, axis=-1)
+            raise UserError(
+                f"the times are not evenly spaced: steps range from {np.nanmin(steps):.6g} to "
+                f"{np.nanmax(steps):.6g}; bring the data onto one uniform grid first."
+            )
+        return step
+
+    def _step(self) -> float | None:
+        t = np.atleast_2d(self.t)
+        steps = np.diff(t, axis=1)
+        if not np.isfinite(steps).any():
+            return None
+        count = np.isfinite(steps).sum(1)
+        span = np.nansum(steps, axis=1)[count > 0]
+        step = float(span.sum() / count.sum())
+        # Times far from zero cannot be spaced more evenly than their own rounding.
+        rounding = 4 * np.finfo(np.float64).eps * np.nanmax(np.abs(t))
+        return step if np.nanmax(np.abs(steps - step)) <= 1e-6 * step + rounding else None
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def __iter__(self) -> Iterator["Trajectories"]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> "Trajectories":
+        first, second = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        if isinstance(first, tuple):
+            raise UserError("index with data[trajectories] or data[trajectories, states].")
+        rows = trajectory_indices(first, self.ids)
+        columns = state_indices(second, self.states)
+        return self._select(rows, columns)
+
+    def _select(self, rows: np.ndarray, columns: np.ndarray) -> "Trajectories":
+        def pick(array: np.ndarray | None) -> np.ndarray | None:
+            return None if array is None else array[rows][:, columns]
+
+        return self.replace(
+            q=pick(self.q),
+            t=self.t[columns] if self.t.ndim == 1 else pick(self.t),
+            p=pick(self.p),
+            v=pick(self.v),
+            known=pick(self.known),
+            params={k: x[rows] for k, x in self.params.items()},
+            ids=unique([self.ids[i] for i in rows]),
+            q_quantiles={k: pick(x) for k, x in self.q_quantiles.items()},
+            p_quantiles={k: pick(x) for k, x in self.p_quantiles.items()},
+        )
+
+    def replace(self, **changes: Any) -> "Trajectories":
+        """A copy with other fields. `known` stays unless it is among the changes."""
+        return dataclasses.replace(self, **changes)
+
+    def split(self, parts: float | Sequence[float], seed: int) -> "tuple[Trajectories, ...]":
+        """Random parts: `split(0.8, seed=0)`, `split((0.7, 0.2, 0.1), seed=0)` or counts (ints).
+
+        One number makes two parts. Every trajectory is in exactly one part, in its old order.
+        """
+        return tuple(self[rows] for rows in split_indices(len(self), parts, seed))
+
+    def resample(self, every: int) -> "Trajectories":
+        """Every `every`-th state, beginning with the first: a coarser grid, nothing averaged."""
+        if not isinstance(every, int | np.integer) or not 1 <= every < max(self.states, 2):
+            raise UserError(
+                f"every must be a whole number from 1 to {max(self.states - 1, 1)}, "
+                f"so that two states remain; got {every!r}."
+            )
+        return self[:, ::every]
+
+    def equals(self, other: "Trajectories") -> bool:
+        """Whether every field is the same, bit for bit (NaN equals NaN)."""
+        return all(
+            _same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self)
+        )
+
+    def fingerprint(self) -> str:
+        """SHA-256 of everything but `meta`: the same data, whichever file it came from."""
+        return fingerprint(self)
+
+    def summary(self) -> str:
+        """A few lines for a person."""
+        return summarise(self)
+
+    def __repr__(self) -> str:
+        return f"Trajectories({headline(self)})"
+
+    def __str__(self) -> str:
+        return summarise(self)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return (
+            a.shape == b.shape
+            and a.dtype == b.dtype
+            and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        )
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    return type(a) is type(b) and (a == b or (a != a and b != b))

@@ -1,0 +1,73 @@
+"""Which trajectories and which states `data[...]` means."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dhn.errors import UserError
+
+
+def trajectory_indices(key: Any, ids: Sequence[str]) -> np.ndarray:
+    """Positions for an int, slice, list, boolean mask, id or list of ids."""
+    if isinstance(key, str):
+        key = [key]
+    listed = not isinstance(key, slice | np.ndarray) and np.ndim(key) == 1
+    if (listed and key and all(isinstance(x, str) for x in key)) or (
+        isinstance(key, np.ndarray) and key.dtype.kind in "UT"
+    ):
+        position = {label: i for i, label in enumerate(ids)}
+        missing = [str(x) for x in key if x not in position]
+        if missing:
+            raise UserError(
+                f"there is no trajectory with the id {missing[0]!r}; ids run from {ids[0]!r} "
+                f"to {ids[-1]!r} (an int selects by position)."
+            )
+        key = np.array([position[str(x)] for x in key])
+    return _indices(key, len(ids), "trajectories")
+
+
+def state_indices(key: Any, count: int) -> np.ndarray:
+    """Positions along time; they must keep the order of time."""
+    indices = _indices(key, count, "states")
+    if (np.diff(indices) <= 0).any():
+        raise UserError(
+            "states must be selected in the order of time and once each; "
+            "sort the indices (a negative step is not possible)."
+        )
+    return indices
+
+
+def _indices(key: Any, count: int, what: str) -> np.ndarray:
+    if isinstance(key, slice):
+        indices = np.arange(count)[key]
+    else:
+        try:
+            array = np.asarray(key)
+            if array.ndim == 0 and array.dtype.kind != "b":
+                array = np.array([operator.index(key)])
+        except (TypeError, ValueError):
+            array = np.array(0.5)
+        if array.size == 0:
+            array = array.astype(int)
+        if array.dtype.kind == "b" and array.shape == (count,):
+            indices = np.flatnonzero(array)
+        elif array.dtype.kind == "b" and array.ndim == 1:
+            raise UserError(
+                f"a boolean mask over {what} must have {count} entries; got {len(array)}."
+            )
+        elif array.dtype.kind in "iu" and array.ndim == 1:
+            indices = array.astype(np.intp)
+            wrong = indices[(indices < -count) | (indices >= count)]
+            if wrong.size:
+                raise UserError(f"there are {count} {what}; index {wrong[0]} is out of range.")
+            indices = np.where(indices < 0, indices + count, indices)
+        else:
+            raise UserError(
+                f"{what} are selected by an int, a slice, a list of ints or a boolean mask; "
+                f"got {key!r:.80}."
+            )
+    if indices.size == 0:
+        raise UserError(f"the selection contains no {what}; there are {count}.")
+    return indices
