@@ -21,7 +21,7 @@ MISTAKES = [
     ([*SIMULATE, "--trajectories", "0"], "--trajectories should be greater than or equal to 1, got 0"),
     ([*SIMULATE, "--trajectories"], "Missing value for argument '--trajectories'"),
     ([*SIMULATE, "--dt", "0"], "--dt should be greater than 0, got 0.0"),
-    ([*SIMULATE, "--dt", "nan"], "--dt should be greater than 0, got nan"),
+    ([*SIMULATE, "--dt", "nan"], "--dt should be a finite number, got nan"),
     ([*SIMULATE, "--gaps", "1.5"], "--gaps should be less than 1, got 1.5"),
     ([*SIMULATE, "--seed", "-1"], "--seed should be greater than or equal to 0, got -1"),
     ([*SIMULATE, "--param", "l2"], "--param expects NAME=VALUE or NAME=LOW:HIGH, got 'l2'"),

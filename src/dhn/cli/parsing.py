@@ -5,6 +5,7 @@ import dataclasses
 import difflib
 import io
 import re
+import textwrap
 import typing
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -65,20 +66,25 @@ def _flag(kind: type, name: str) -> str:
 
 
 def _first_words(screen: str) -> str:
-    """The gist of tyro's framed message: what stands above the first inner rule, as one line."""
-    lines = []
-    for line in screen.splitlines():
-        inside = re.match(r"│ (.*?)\s*│$", line)
-        if inside is None:
-            continue
-        if set(inside[1]) == {"─"}:
-            break
-        lines.append(inside[1])
-    if lines and lines[0].startswith("Missing from"):
+    """The gist of tyro's framed message: what stands above the first inner rule, as one line.
+
+    The frame is drawn with lines or, where the terminal cannot, with spaces and hyphens.
+    """
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).strip("│") for line in screen.splitlines()[1:]]
+    rules = [i for i, line in enumerate(lines) if set(line.strip()) in ({"─"}, {"-"})]
+    start = 1 if rules[:1] == [0] else 0
+    stop = next((i for i in rules if i > start), len(lines))
+    message = textwrap.dedent("\n".join(line.rstrip() for line in lines[start:stop]))
+    if message.startswith("Missing from"):
         # Names are indented by four, their explanations by more.
-        names = [line.strip() for line in lines[1:] if re.match(r" {4}\S", line)]
-        return "missing: " + "; ".join(names) + "."
-    text = " ".join(" ".join(lines or [screen]).split())
-    text = re.sub(r"invalid literal for int\(\) with base 10: (.*)", r"expected an integer, got \1", text)
-    text = re.sub(r"could not convert string to float: (.*)", r"expected a number, got \1", text)
+        return "missing: " + "; ".join(re.findall(r"^ {4}(\S.*)$", message, re.MULTILINE)) + "."
+    text = " ".join(message.split()) or screen
+    for pattern, plain in _PLAINER.items():
+        text = re.sub(pattern, plain, text)
     return text.removeprefix("Error parsing ").rstrip(".") + "."
+
+
+_PLAINER = {
+    r"invalid literal for int\(\) with base 10: (.*)": r"expected an integer, got \1",
+    r"could not convert string to float: (.*)": r"expected a number, got \1",
+}
