@@ -1,0 +1,35 @@
+"""Systems by name: those built in, and those a user registers."""
+
+import difflib
+
+from dhn.errors import UserError
+from dhn.systems.library import BUILT_IN
+from dhn.systems.system import System
+
+_BY_NAME: dict[str, System] = {system.name: system for system in BUILT_IN}
+
+SYSTEMS: list[str] = list(_BY_NAME)
+"""Names that `get_system` knows, in order; `register` appends to it."""
+
+
+def get_system(system: "str | System") -> System:
+    """The system of that name; a `System` is returned as it is."""
+    if isinstance(system, System):
+        return system
+    if system in _BY_NAME:
+        return _BY_NAME[system]
+    close = difflib.get_close_matches(str(system).lower(), SYSTEMS, n=1)
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    raise UserError(f"there is no system '{system}'; known are {', '.join(SYSTEMS)}.{hint}")
+
+
+def register(system: System) -> System:
+    """Let `get_system`, and so every function that takes a name, find `system` by its name."""
+    if system.name in _BY_NAME and _BY_NAME[system.name] is not system:
+        raise UserError(
+            f"a system named '{system.name}' exists already; give yours another name."
+        )
+    if system.name not in _BY_NAME:
+        _BY_NAME[system.name] = system
+        SYSTEMS.append(system.name)
+    return system

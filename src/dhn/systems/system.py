@@ -1,0 +1,252 @@
+"""`System`: a Lagrangian or a Hamiltonian with names; all mechanics follow by differentiation."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dhn.errors import UserError
+from dhn.systems.legendre import invert_gradient
+
+Params = Mapping[str, Any]
+"""Name -> value: one number a name inside a system's functions."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class System:
+    """A mechanical system: give `lagrangian` or `hamiltonian`, the rest is derived from it.
+
+    The given functions see one state: `q` and `v` (or `p`) of shape `(d,)` and `params` as a
+    mapping of scalars, and return a scalar made with `jax.numpy`. In `params` and `initial` a
+    number is a fixed value and a pair `(low, high)` is drawn uniformly for each trajectory.
+    """
+
+    name: str
+    coordinates: tuple[str, ...]
+    lagrangian: Callable[..., Any] | None = None
+    """`L(q, v, params)`, with a definite Hessian in `v`."""
+    hamiltonian: Callable[..., Any] | None = None
+    """`H(q, p, params)`, with a definite Hessian in `p`."""
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Default value or range of every parameter; names not listed here do not exist."""
+    initial: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Default starts: a coordinate `x`, its velocity `v_x` or its momentum `p_x`; else zero."""
+    angles: tuple[str, ...] = ()
+    """Names of the coordinates that are angles in radians."""
+    units: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    invariants: Mapping[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
+    """Conserved quantities beyond energy: name -> `I(q, p, params)`, a scalar."""
+    time_step: float = 10 / 128
+    steps: int = 128
+    """Default time grid: `steps + 1` states, `time_step` apart."""
+    description: str = ""
+
+    def __post_init__(self):
+        set_ = functools.partial(object.__setattr__, self)
+        single = isinstance(self.coordinates, str)
+        set_("coordinates", (self.coordinates,) if single else tuple(self.coordinates))
+        set_("angles", (self.angles,) if isinstance(self.angles, str) else tuple(self.angles))
+        for name in ("params", "initial", "units", "invariants"):
+            set_(name, dict(getattr(self, name)))
+        self._check()
+
+    def _check(self):
+        if (self.lagrangian is None) == (self.hamiltonian is None):
+            count = "neither" if self.lagrangian is None else "both"
+            raise UserError(
+                f"system '{self.name}' needs exactly one of lagrangian= and hamiltonian=; "
+                f"got {count}."
+            )
+        if not self.coordinates or len(set(self.coordinates)) != len(self.coordinates):
+            raise UserError(
+                f"system '{self.name}' needs one or more distinct coordinate names; "
+                f"got {self.coordinates}."
+            )
+        for name in self.angles:
+            if name not in self.coordinates:
+                raise UserError(
+                    f"system '{self.name}': angle '{name}' is not a coordinate; "
+                    f"the coordinates are {', '.join(self.coordinates)}."
+                )
+        if not (self.time_step > 0 and self.steps >= 1):
+            raise UserError(
+                f"system '{self.name}' needs time_step > 0 and steps >= 1; "
+                f"got time_step={self.time_step} and steps={self.steps}."
+            )
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates `d`."""
+        return len(self.coordinates)
+
+    @property
+    def angle_flags(self) -> tuple[bool, ...]:
+        return tuple(name in self.angles for name in self.coordinates)
+
+    @property
+    def times(self) -> np.ndarray:
+        """The default time grid."""
+        return np.arange(self.steps + 1) * self.time_step
+
+    # One state, pure JAX: these can be jitted, differentiated and vmapped like any function.
+
+    def H(self, q: Float[Array, " d"], p: Float[Array, " d"], params: Params) -> Float[Array, ""]:
+        """The Hamiltonian of one state; from a Lagrangian, `H = <p, v> - L` at `p = ∂L/∂v`."""
+        if self.hamiltonian is not None:
+            return self.hamiltonian(q, p, params)
+        assert self.lagrangian is not None
+        v = self._velocity(q, p, params)
+        return jnp.dot(p, v) - self.lagrangian(q, v, params)
+
+    def vector_field(
+        self, q: Float[Array, " d"], p: Float[Array, " d"], params: Params, gamma: Any = 0.0
+    ) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
+        """Hamilton's equations `dq/dt = ∂H/∂p`, `dp/dt = -∂H/∂q - gamma p` for one state."""
+        if self.hamiltonian is not None:
+            force, v = jax.grad(self.hamiltonian, (0, 1))(q, p, params)
+            return v, -force - gamma * p
+        # -∂H/∂q at fixed p equals ∂L/∂q at fixed v, so the solve for v needs no derivative.
+        assert self.lagrangian is not None
+        v = self._velocity(q, p, params)
+        return v, jax.grad(self.lagrangian)(q, v, params) - gamma * p
+
+    def _velocity(self, q, p, params):
+        if self.hamiltonian is not None:
+            return jax.grad(self.hamiltonian, 1)(q, p, params)
+        assert self.lagrangian is not None
+        of_velocity = functools.partial(_of_second, self.lagrangian, q, params)
+        return invert_gradient(of_velocity, p, quadratic=self._quadratic)
+
+    def _momentum(self, q, v, params):
+        if self.lagrangian is not None:
+            return jax.grad(self.lagrangian, 1)(q, v, params)
+        assert self.hamiltonian is not None
+        of_momentum = functools.partial(_of_second, self.hamiltonian, q, params)
+        return invert_gradient(of_momentum, v, quadratic=self._quadratic)
+
+    @functools.cached_property
+    def _quadratic(self) -> bool:
+        """Whether the Hessian in velocities (momenta) is constant, seen at generic points."""
+        f = self.lagrangian if self.lagrangian is not None else self.hamiltonian
+        rng = np.random.default_rng(0)
+        params = {
+            name: np.float64(np.mean(value) if np.any(value) else 1.0)
+            for name, value in self.params.items()
+        }
+        q, a, b = rng.normal(0.7, 0.2, (3, self.dim)) * (1 + np.arange(self.dim))
+        with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+            hessian = jax.jit(jax.hessian(f, 1))
+            first, second = (np.asarray(hessian(q, 0.1 * x, params)) for x in (a, b))
+        return bool(np.allclose(first, second, rtol=1e-10, atol=1e-12 * np.abs(first).max()))
+
+    # Many states at once, on the host in float64 whatever JAX's default precision.
+
+    def energy(self, q: Any, p: Any, params: Params | None = None) -> Any:
+        """Total energy `H` of states `(..., d)`, as `(...)`.
+
+        A parameter is a scalar or an array whose axes line up with the *first* axes of `q`, so
+        `(n,)` goes with trajectories `(n, T, d)`. Parameters with a fixed default may be left out.
+        """
+        return self._evaluate("energy", q, p, params)
+
+    def momenta(self, q: Any, v: Any, params: Params | None = None) -> Any:
+        """Conjugate momenta `p = ∂L/∂v` of states `(..., d)`."""
+        return self._evaluate("momenta", q, v, params)
+
+    def velocities(self, q: Any, p: Any, params: Params | None = None) -> Any:
+        """Velocities `v = ∂H/∂p` of states `(..., d)`."""
+        return self._evaluate("velocities", q, p, params)
+
+    def derivatives(
+        self, q: Any, p: Any, params: Params | None = None, gamma: Any = 0.0
+    ) -> tuple[Any, Any]:
+        """Time derivatives `(dq/dt, dp/dt)` of states `(..., d)`."""
+        return self._evaluate("derivatives", q, p, params, gamma)
+
+    def conserved(self, q: Any, p: Any, params: Params | None = None) -> dict[str, Any]:
+        """Every conserved quantity of states `(..., d)`: name -> `(...)`, energy first."""
+        values = {
+            name: self._evaluate(_INVARIANT + name, q, p, params) for name in self.invariants
+        }
+        return {"energy": self.energy(q, p, params), **values}
+
+    def _evaluate(self, which, q, x, params, gamma=0.0):
+        traced = any(isinstance(y, jax.core.Tracer) for y in jax.tree.leaves((q, x, params)))
+        to_array = jnp.asarray if traced else functools.partial(np.asarray, dtype=np.float64)
+        q, x = to_array(q), to_array(x)
+        if q.shape != x.shape or q.ndim == 0 or q.shape[-1] != self.dim:
+            raise UserError(
+                f"system '{self.name}' needs two arrays of shape (..., {self.dim}) for "
+                f"coordinates {', '.join(self.coordinates)}; got {q.shape} and {x.shape}."
+            )
+        lead = q.shape[:-1]
+        values = {
+            name: _spread(to_array(value), lead, name)
+            for name, value in {**self._complete(params), _GAMMA: gamma}.items()
+        }
+        rate = values.pop(_GAMMA)
+        flat = q.reshape(-1, self.dim), x.reshape(-1, self.dim), values, rate
+        if traced:
+            out = _batched(self, which, *flat)
+        else:
+            with jax.enable_x64(True):
+                out = jax.tree.map(np.asarray, _batched(self, which, *flat))
+        return jax.tree.map(lambda y: y.reshape(lead + y.shape[1:]), out)
+
+    def _complete(self, params: Params | None) -> dict[str, Any]:
+        given = {} if params is None else params
+        values = {}
+        for name, default in self.params.items():
+            if name in given:
+                values[name] = given[name]
+            elif np.ndim(default) == 0:
+                values[name] = default
+            else:
+                raise UserError(
+                    f"system '{self.name}' needs a value for parameter '{name}'; "
+                    f"got {', '.join(given) or 'none'}. Add params={{'{name}': ...}}."
+                )
+        return values
+
+
+_GAMMA = "damping rate"  # a name no parameter has, since it is not an identifier
+_INVARIANT = "invariant "
+
+
+def _of_second(f, q, params, x):
+    return f(q, x, params)
+
+
+def _spread(value, lead, name):
+    aligned = value.reshape(value.shape + (1,) * (len(lead) - value.ndim))
+    try:
+        xp = np if isinstance(value, np.ndarray) else jnp
+        return xp.broadcast_to(aligned, lead).reshape(-1)
+    except ValueError:
+        raise UserError(
+            f"parameter '{name}' of shape {value.shape} does not line up with states of shape "
+            f"{lead}; give a scalar or one value for each trajectory."
+        ) from None
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _batched(system, which, q, x, params, gamma):
+    def single(q, x, params, gamma):
+        match which:
+            case "energy":
+                return system.H(q, x, params)
+            case "momenta":
+                return system._momentum(q, x, params)
+            case "velocities":
+                return system._velocity(q, x, params)
+            case "derivatives":
+                return system.vector_field(q, x, params, gamma)
+            case _:
+                return system.invariants[which.removeprefix(_INVARIANT)](q, x, params)
+
+    return jax.vmap(single)(q, x, params, gamma)
