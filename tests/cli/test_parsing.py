@@ -11,14 +11,20 @@ SIMULATE = ["simulate", "double_pendulum", "-o", "out.npz"]
 MISTAKES = [
     (["simulat"], "there is no command 'simulat' (did you mean 'simulate'?)"),
     (["xyz"], "there is no command 'xyz'; the commands are systems, simulate, inspect"),
-    ([*SIMULATE, "--trajectory", "4"], "has no option --trajectory (did you mean '--trajectories'?)"),
+    (
+        [*SIMULATE, "--trajectory", "4"],
+        "has no option --trajectory (did you mean '--trajectories'?)",
+    ),
     ([*SIMULATE, "--nois=0.1"], "has no option --nois (did you mean '--noise'?)"),
     ([*SIMULATE, "extra"], "does not know what to do with 'extra'"),
     (["simulate", "double_pendulum"], "missing: -o FILE, --output FILE."),
     (["inspect"], "missing: FILE."),
     ([*SIMULATE, "--trajectories", "2.5"], "--trajectories: expected an integer, got '2.5'"),
     ([*SIMULATE, "--noise", "much"], "--noise: expected a number, got 'much'"),
-    ([*SIMULATE, "--trajectories", "0"], "--trajectories should be greater than or equal to 1, got 0"),
+    (
+        [*SIMULATE, "--trajectories", "0"],
+        "--trajectories should be greater than or equal to 1",
+    ),
     ([*SIMULATE, "--trajectories"], "Missing value for argument '--trajectories'"),
     ([*SIMULATE, "--dt", "0"], "--dt should be greater than 0, got 0.0"),
     ([*SIMULATE, "--dt", "nan"], "--dt should be a finite number, got nan"),
@@ -33,7 +39,10 @@ MISTAKES = [
     (["simulate", "mine.py:mine", "-o", "out.npz"], "there is no file mine.py"),
     (["simulate", "doublependulum", "-o", "out.npz"], "Did you mean 'double_pendulum'?"),
     (["inspect", "missing.npz"], "missing.npz"),
-    (["inspect", "missing.npz", "--plot", "a.gif"], "pictures end in .png, .svg, .pdf; got 'a.gif'"),
+    (
+        ["inspect", "missing.npz", "--plot", "a.gif"],
+        "pictures end in .png, .svg, .pdf; got",
+    ),
 ]
 
 

@@ -25,9 +25,7 @@ INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
 
 def load(command: str) -> ModuleType:
     """The module of a command; `import` lives in `import_.py`, being a word of Python's."""
-    return importlib.import_module(
-        f"dhn.cli.{command}{'_' if keyword.iskeyword(command) else ''}"
-    )
+    return importlib.import_module(f"dhn.cli.{command}{'_' if keyword.iskeyword(command) else ''}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -42,15 +42,15 @@ class Arguments:
     param: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
     """A parameter's value, or the range from which each trajectory draws it."""
     initial: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
-    """An initial coordinate (theta) or momentum (p_theta), or the range to draw it from."""
+    """An initial coordinate (theta), velocity (v_theta) or momentum (p_theta), or its range."""
     damping: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    """Friction: dp/dt loses damping times p."""
+    """Rate gamma of friction, dp/dt = -dH/dq - gamma p."""
     noise: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    """Measurement noise, relative to each coordinate's standard deviation."""
+    """Measurement noise, as a fraction of each quantity's standard deviation."""
     gaps: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Fraction of the states lost at random."""
     subsample: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Fraction of the times kept, at random for each trajectory."""
+    """Fraction of the states kept at random, so that times are uneven."""
     seed: Seed = 0
     json: Json = False
 
@@ -63,23 +63,19 @@ def run(args: Arguments) -> Result:
 
     import time
 
-    import numpy as np
-
     from dhn.cli.user_system import resolve_system
     from dhn.data import write
     from dhn.systems import simulate
 
     start = time.perf_counter()
-    system = resolve_system(args.system)
-    steps = system.steps if args.steps is None else args.steps
-    dt = system.time_step if args.dt is None else args.dt
     data = simulate(
-        system,
+        resolve_system(args.system),
         trajectories=args.trajectories,
         seed=args.seed,
         params=params,
         initial=initial,
-        times=dt * np.arange(steps + 1),
+        steps=args.steps,
+        time_step=args.dt,
         damping=args.damping,
         noise=args.noise,
         gaps=args.gaps,
@@ -114,9 +110,9 @@ def named_ranges(words: Sequence[str], flag: str) -> dict[str, float | tuple[flo
     for word in words:
         name, equals, text = word.partition("=")
         try:
-            numbers = tuple(float(part) for part in text.split(":"))
+            numbers = [float(part) for part in text.split(":")]
         except ValueError:
-            numbers = ()
+            numbers = []
         if not name or not equals or len(numbers) not in (1, 2):
             raise UserError(f"{flag} expects NAME=VALUE or NAME=LOW:HIGH, got {word!r}.")
         if name in found:

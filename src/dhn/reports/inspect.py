@@ -51,7 +51,7 @@ def facts(data: Trajectories) -> dict[str, Any]:
     steps = np.diff(data.t, axis=-1)
     steps = steps[np.isfinite(steps)]
     even = steps.size > 0 and bool(np.ptp(steps) <= 1e-6 * np.abs(steps).max())
-    valued = np.isfinite(data.q).all(-1)
+    valued, known = np.isfinite(data.q).all(-1), np.asarray(data.known)
     found: dict[str, Any] = {
         "system": data.system,
         "trajectories": n,
@@ -62,8 +62,8 @@ def facts(data: Trajectories) -> dict[str, Any]:
             "step": float(np.mean(steps)) if even else None,
             "unit": data.units.get("t"),
         },
-        "known": float(np.mean(data.known)),
-        "predicted": float(np.mean(valued & ~np.asarray(data.known))),
+        "known": float(np.mean(known)),
+        "predicted": float(np.mean(valued & ~known)),
         "coordinates": [
             {
                 "name": name,
@@ -98,7 +98,7 @@ def figure(data: Trajectories, *, seed: int = 0) -> "Figure":
     """Time series, phase portraits and energy; `seed` chooses which trajectories have colour."""
     n, _, d = data.q.shape
     order = np.random.default_rng(seed).permutation(n)
-    chosen, background = sorted(order[:DRAWN]), order[DRAWN : DRAWN + BACKGROUND]
+    chosen, background = sorted(order[:DRAWN]), list(order[DRAWN : DRAWN + BACKGROUND])
     shown = min(d, SHOWN_COORDINATES)
     known_energies = energies(data)
     with style():
@@ -119,10 +119,10 @@ def figure(data: Trajectories, *, seed: int = 0) -> "Figure":
 def _layout(shown: int, momenta: bool, energy: bool) -> "tuple[Figure, dict[str, Axes]]":
     """A column a coordinate and the energy below; a single coordinate lies down in one row."""
     if shown == 1:
-        row = ["q0"] + ["p0"] * momenta + ["E", "dE"] * energy
+        row: list[Any] = ["q0"] + ["p0"] * momenta + ["E", "dE"] * energy
         fig = new_figure(3.2 * max(len(row), 2), 3.4)
         return fig, fig.subplot_mosaic([row])
-    rows = [[f"q{i}" for i in range(shown) for _ in "ab"]]
+    rows: list[Any] = [[f"q{i}" for i in range(shown) for _ in "ab"]]
     rows += [[f"p{i}" for i in range(shown) for _ in "ab"]] * momenta
     rows += [["E"] * shown + ["dE"] * shown] * energy
     fig = new_figure(max(3.3 * shown, 7.0), 2.7 * len(rows) + 0.5)
@@ -137,7 +137,7 @@ def _time_series(ax: "Axes", data: Trajectories, i: int, chosen: Sequence[int]) 
             if low < high:
                 band = data.q_quantiles[low][k, :, i], data.q_quantiles[high][k, :, i]
                 ax.fill_between(t, *band, color=colour, alpha=0.15, linewidth=0)
-        _line(ax, t, q, data.known[k], colour, _label(data, k))
+        _line(ax, t, q, _known(data, k), colour, _label(data, k))
     ax.set(xlabel=_axis("t", data.units.get("t")), ylabel=_axis(data.names[i], _unit(data, i)))
 
 
@@ -149,7 +149,8 @@ def _phase_portrait(
     for k in background:
         ax.plot(*_around(data.q[k, :, i], momenta[k, :, i], data.angles[i]), color=QUIET, alpha=0.2)
     for k, colour in zip(chosen, COLOURS, strict=False):
-        ax.plot(*_around(data.q[k, :, i], momenta[k, :, i], data.angles[i]), color=colour)
+        q, p = _around(data.q[k, :, i], momenta[k, :, i], data.angles[i])
+        ax.plot(q, p, color=colour, **_dots(_known(data, k)))
     name = data.names[i]
     rate = f"p_{name}" if data.p is not None else f"v_{name}"
     ax.set(xlabel=_axis(name, _unit(data, i)), ylabel=_axis(rate, data.units.get(rate)))
@@ -165,9 +166,9 @@ def _energy(
 ) -> None:
     for k, colour in zip(chosen, COLOURS, strict=False):
         t, change = _times(data, k), np.abs(energy[k] - _first(energy)[k]) / size[k]
-        _line(ax, t, energy[k], data.known[k], colour)
-        # Exactly no change has no logarithm; it is drawn at the resolution of a double.
-        _line(change_ax, t, np.fmax(change, 2.2e-16), data.known[k], colour)
+        _line(ax, t, energy[k], _known(data, k), colour)
+        # Exactly no change, as at the start, has no place on a logarithmic axis.
+        _line(change_ax, t, np.where(change > 0, change, np.nan), _known(data, k), colour)
     pad = 0.05 * float(np.max(size[list(chosen)], initial=1e-300))
     ax.set_ylim(np.nanmin(energy[chosen]) - pad, np.nanmax(energy[chosen]) + pad)
     change_ax.set_yscale("log")
@@ -181,12 +182,16 @@ def _line(
 ) -> None:
     """Measured states as a line, with dots where it is broken; predicted states dashed."""
     measured = np.where(known, x, np.nan)
-    broken = not known.all()
-    ax.plot(t, measured, color=colour, marker="." if broken else "", markersize=3, label=label)
+    ax.plot(t, measured, color=colour, label=label, **_dots(known))
     if (~known & np.isfinite(x)).any():
         # The dashes begin at the last measured state, so that the two parts meet.
         beside = known & (np.roll(~known, -1) | np.roll(~known, 1))
         ax.plot(t, np.where(~known | beside, x, np.nan), color=colour, linestyle="--")
+
+
+def _dots(known: np.ndarray) -> dict[str, Any]:
+    """Marks for the states, needed where a line alone would hide those between two gaps."""
+    return {} if known.all() else {"marker": ".", "markersize": 3}
 
 
 def _around(q: np.ndarray, p: np.ndarray, angle: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -202,6 +207,10 @@ def _label(data: Trajectories, k: int) -> str:
     varying = [name for name, values in data.params.items() if np.ptp(values) > 0]
     values = ", ".join(f"{symbol(name)} = {data.params[name][k]:.3g}" for name in varying[:2])
     return values or f"id {data.ids[k]}"
+
+
+def _known(data: Trajectories, k: int) -> np.ndarray:
+    return np.asarray(data.known)[k]
 
 
 def _times(data: Trajectories, k: int) -> np.ndarray:
