@@ -29,7 +29,16 @@ _WHERE = {
     "write": "dhn.data",
 }
 
-__all__ = [*_WHERE, "UserError", "__version__"]
+__all__ = [
+    "SYSTEMS",
+    "System",
+    "Trajectories",
+    "UserError",
+    "get_system",
+    "read",
+    "simulate",
+    "write",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -88,7 +88,7 @@ def check_format(path: Path) -> None:
         raise UserError(f"the folder {path.parent} does not exist; make it: mkdir -p {path.parent}")
 
 
-def save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path, *, dpi: int = 150) -> None:
     """Write the picture whole or not at all, with no date in it."""
     check_format(path)
     ending = path.suffix.lower().removeprefix(".")
@@ -96,7 +96,7 @@ def save(figure: Figure, path: Path) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            figure.savefig(file, format=ending, dpi=150, metadata=undated[ending])
+            figure.savefig(file, format=ending, dpi=dpi, metadata=undated[ending])
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())

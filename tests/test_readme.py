@@ -1,0 +1,70 @@
+"""The README's commands and examples run as they are written."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+COMMANDS = [line for block in blocks("bash") for line in block.splitlines() if line.strip()]
+
+
+def test_there_is_something_to_run():
+    assert any(line.startswith("dhn ") for line in COMMANDS)
+    assert blocks("python")
+
+
+def test_the_commands_run_in_order(tmp_path):
+    script = "\n".join(line for line in COMMANDS if line.startswith("dhn "))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euc", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for name in re.findall(r"(?:-o|--plot) (\S+)", script):
+        assert (tmp_path / name).stat().st_size > 0
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_the_python_examples_run(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_the_make_targets_exist():
+    """Not run here, since one of them runs this very test: make only says what it would do."""
+    for line in COMMANDS:
+        if line.startswith("make "):
+            done = subprocess.run([*line.split(), "--dry-run"], cwd=ROOT, capture_output=True)
+            assert done.returncode == 0, done.stderr
+
+
+def test_every_command_is_accounted_for():
+    assert all(line.startswith(("dhn ", "make ")) for line in COMMANDS)
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/index.md"])
+def test_the_links_lead_somewhere(page):
+    file = ROOT / page
+    for target in re.findall(r"\]\(([^)#]+)\)", file.read_text()):
+        if not target.startswith("http"):
+            assert (file.parent / target).exists(), target
+
+
+def test_the_picture_is_small_enough_for_a_page():
+    (picture,) = re.findall(r"!\[.+?\]\((.+?)\)", README)
+    assert (ROOT / picture).stat().st_size < 300_000
