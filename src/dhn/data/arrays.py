@@ -6,10 +6,13 @@ text is one JSON object, in UTF-8 bytes, under `dhn`. No format needs pickle or 
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dhn.data.roles import Roles, find_roles
+from dhn.data.validation import numbers
 from dhn.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 HEADER = "dhn"
 LAYOUT = 1
+OPTIONAL = ("p", "v", "noise")
 
 
 def header_dict(data: "Trajectories") -> dict[str, Any]:
@@ -24,6 +28,7 @@ def header_dict(data: "Trajectories") -> dict[str, Any]:
     return {
         "layout": LAYOUT,
         "shape": list(data.q.shape),
+        "fields": [k for k in OPTIONAL if getattr(data, k) is not None],
         "shared_time": data.t.ndim == 1,
         "names": list(data.names),
         "angles": list(data.angles),
@@ -83,3 +88,119 @@ def fingerprint(data: "Trajectories") -> str:
             digest.update(f"{name}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+def from_arrays(
+    arrays: Mapping[str, np.ndarray], columns: Mapping[str, str | None] | None = None
+) -> dict[str, Any]:
+    """The fields of `Trajectories`: from one of our files, or from anyone's q, p, t."""
+    if columns is None and HEADER in arrays:
+        return _own(arrays)
+    return _foreign(arrays, find_roles(list(arrays), columns, "variable"))
+
+
+def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    header = parse_header(np.asarray(arrays[HEADER]).astype(np.uint8).tobytes())
+    n, T, d = shape = tuple(header["shape"])
+    sizes = {"q": shape, "t": (T,) if header["shared_time"] else (n, T), "known": (n, T)}
+    sizes |= {k: (2, d) if k == "noise" else shape for k in header["fields"]}
+    if header["params"]:
+        sizes["params"] = (n, len(header["params"]))
+    for part in ("q", "p"):
+        if header[f"{part}_levels"]:
+            sizes[f"{part}_quantiles"] = (len(header[f"{part}_levels"]), *shape)
+    fields: dict[str, Any] = {}
+    for name, size in sizes.items():
+        if name not in arrays:
+            raise UserError(f"its array {name!r} is missing; the file is damaged, write it anew.")
+        array = np.asarray(arrays[name])
+        if array.size != np.prod(size):
+            raise UserError(
+                f"its array {name!r} should have shape {size} but has {array.shape}; "
+                f"the file is damaged, write it anew."
+            )
+        fields[name] = array.reshape(size)
+    fields["params"] = dict(
+        zip(header["params"], fields.get("params", np.empty((n, 0))).T, strict=True)
+    )
+    for part in ("q", "p"):
+        levels = header[f"{part}_levels"]
+        fields[f"{part}_quantiles"] = dict(
+            zip(levels, fields.get(f"{part}_quantiles", ()), strict=True)
+        )
+    return fields | header_fields(header)
+
+
+def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `Trajectories` that stand in a header."""
+    fields = {k: tuple(header[k]) for k in ("names", "angles", "ids")}
+    return fields | {k: header[k] for k in ("units", "system", "meta")}
+
+
+def _foreign(arrays: Mapping[str, np.ndarray], roles: Roles) -> dict[str, Any]:
+    if roles.t is None:
+        raise UserError(
+            "it has no times: name a variable 't', or say which one they are: columns={...: 't'}."
+        )
+    t = numbers(roles.t, arrays[roles.t])
+    t = t.ravel() if t.ndim == 2 and 1 in t.shape else t
+    if t.ndim not in (1, 2):
+        raise UserError(f"the times {roles.t!r} must have shape (T,) or (n, T); got {t.shape}.")
+    T = t.shape[-1]
+    q = _states(arrays, roles.q, T, t.ndim)
+    n, _, d = q.shape
+    fields: dict[str, Any] = {"q": q, "t": t}
+    names = tuple(name for name, _ in roles.q)
+    fields["names"] = names if len(names) == d else ()
+    for key in ("p", "v"):
+        labels = getattr(roles, key)
+        if labels:
+            fields[key] = _states(arrays, labels, T, t.ndim)
+    if roles.known is not None:
+        known = np.asarray(arrays[roles.known])
+        fields["known"] = known.reshape(n, T) if known.size == n * T else known
+    params = {}
+    for name, label in roles.params:
+        value = numbers(label, arrays[label])
+        if value.size == 1 or value.shape in ((n,), (1, n), (n, 1)):
+            params[name] = value.ravel() if value.size > 1 else np.full(n, value.ravel()[0])
+        else:
+            raise UserError(
+                f"the variable {label!r} of shape {value.shape} is neither q, p, v, t, known nor a "
+                f"parameter with {n} values; leave it out with columns={{{label!r}: None}}."
+            )
+    return fields | {"params": params}
+
+
+def _states(
+    arrays: Mapping[str, np.ndarray], labels: list[tuple[str, str]], T: int, t_dim: int
+) -> np.ndarray:
+    """(n, T, d) from one array with all coordinates or from one array a coordinate."""
+    parts = [_state_array(label, numbers(label, arrays[label]), T, t_dim) for _, label in labels]
+    for (_, label), part in zip(labels, parts, strict=True):
+        if len(parts) > 1 and (part.shape[-1] != 1 or part.shape != parts[0].shape):
+            raise UserError(
+                f"several coordinates were named, so each must be a ({T},) or (n, {T}) array; "
+                f"{label!r} has shape {arrays[label].shape}."
+            )
+    return np.concatenate(parts, axis=-1)
+
+
+def _state_array(label: str, array: np.ndarray, T: int, t_dim: int) -> np.ndarray:
+    if array.ndim == 1 and len(array) == T:
+        return array[None, :, None]
+    if array.ndim == 2 and array.shape == (T, T) and T > 1 and t_dim == 1:
+        raise UserError(
+            f"{label!r} has shape {array.shape}, which may mean trajectories or coordinates; "
+            f"store it as (trajectories, states, coordinates)."
+        )
+    if array.ndim == 2 and array.shape[0] == T and t_dim == 1:
+        return array[None]
+    if array.ndim == 2 and array.shape[1] == T:
+        return array[..., None]
+    if array.ndim == 3 and array.shape[1] == T:
+        return array
+    raise UserError(
+        f"{label!r} has shape {array.shape}, which does not fit {T} times; expected "
+        f"(trajectories, {T}, coordinates), ({T}, coordinates) or (trajectories, {T})."
+    )

@@ -13,18 +13,17 @@ def trajectory_indices(key: Any, ids: Sequence[str]) -> np.ndarray:
     """Positions for an int, slice, list, boolean mask, id or list of ids."""
     if isinstance(key, str):
         key = [key]
-    listed = not isinstance(key, slice | np.ndarray) and np.ndim(key) == 1
-    if (listed and key and all(isinstance(x, str) for x in key)) or (
-        isinstance(key, np.ndarray) and key.dtype.kind in "UT"
-    ):
-        position = {label: i for i, label in enumerate(ids)}
-        missing = [str(x) for x in key if x not in position]
-        if missing:
-            raise UserError(
-                f"there is no trajectory with the id {missing[0]!r}; ids run from {ids[0]!r} "
-                f"to {ids[-1]!r} (an int selects by position)."
-            )
-        key = np.array([position[str(x)] for x in key])
+    if not isinstance(key, slice):
+        labels = list(key) if np.ndim(key) == 1 else []
+        if labels and all(isinstance(x, str) for x in labels):
+            position = {label: i for i, label in enumerate(ids)}
+            missing = [x for x in labels if x not in position]
+            if missing:
+                raise UserError(
+                    f"there is no trajectory with the id {str(missing[0])!r}; ids run from "
+                    f"{ids[0]!r} to {ids[-1]!r} (an int selects by position)."
+                )
+            key = np.array([position[x] for x in labels])
     return _indices(key, len(ids), "trajectories")
 
 

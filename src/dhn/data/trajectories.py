@@ -37,7 +37,7 @@ class Trajectories:
     """(n, T, d) conjugate momenta."""
     v: np.ndarray | None = None
     """(n, T, d) velocities, where momenta are not measured."""
-    known: np.ndarray | None = None
+    known: np.ndarray = None  # type: ignore[assignment]  # always an array once constructed
     """(n, T) bool: measured. `None` becomes: wherever q (and p or v, if given) is finite."""
     params: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     """Name -> (n,): the system's constants for each trajectory."""
@@ -103,13 +103,13 @@ class Trajectories:
     @property
     def has_value(self) -> np.ndarray:
         """(n, T) bool: every coordinate is finite, measured or predicted."""
-        return np.isfinite(self.q).all(-1)
+        return np.asarray(np.isfinite(self.q).all(-1))
 
     @property
     def lengths(self) -> np.ndarray:
         """(n,) number of states up to the last one with a value; what follows is padding."""
-        value = np.isfinite(self.q).any(-1)
-        return np.where(value.any(1), self.states - np.argmax(value[:, ::-1], axis=1), 0)
+        value = np.asarray(np.isfinite(self.q).any(-1))
+        return np.where(np.any(value, axis=1), self.states - np.argmax(value[:, ::-1], axis=1), 0)
 
     @property
     def times(self) -> np.ndarray:

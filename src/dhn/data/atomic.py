@@ -1,0 +1,44 @@
+"""A file is written whole or not at all."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from dhn.errors import UserError
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path in the same folder; it takes the place of `path` if all goes well.
+
+    The old file, if any, stays as it was until the new one is complete and on the disk.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; give the name of a file.")
+    if not path.parent.is_dir():
+        raise UserError(f"the folder {path.parent} does not exist; create it first.")
+    # The ending stays: some writers choose or complete the format by it.
+    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
+    try:
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)
+        _sync(path.parent)
+    except OSError as error:
+        reason = error.strerror or str(error).splitlines()[0]
+        raise UserError(f"{path} cannot be written: {reason}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    if path.is_dir() and os.name == "nt":  # folders cannot be opened there
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
