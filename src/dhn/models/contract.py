@@ -1,0 +1,88 @@
+"""What every trainable model offers: DHN and the baselines alike.
+
+`fit`, autodecoding, forecasts, the linear probe, saving and the experiments are written once
+against this contract.
+"""
+
+import abc
+import dataclasses
+from typing import NamedTuple
+
+import equinox as eqx
+from jaxtyping import Array, Float, Key
+
+from dhn.blocks import StateBlock
+
+
+class WindowShape(NamedTuple):
+    """`length` states, `spacing` steps of the data's grid apart."""
+
+    length: int
+    spacing: int = 1
+
+    @property
+    def reach(self) -> int:
+        return (self.length - 1) * self.spacing
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelContext:
+    """What the training data say about a model before it has weights; saved with it."""
+
+    dim: int
+    time_step: float
+    angles: tuple[bool, ...]
+    radian: tuple[float, ...]
+    """One radian (or one unit) of each coordinate in scaled units."""
+    changes: tuple[float, ...]
+    """Root mean square change of the scaled state over 1, 2, 4, ... grid steps."""
+
+    def change(self, steps: int) -> float:
+        """Typical change over so many grid steps, from the tabulated power of two below."""
+        return self.changes[min(steps.bit_length() - 1, len(self.changes) - 1)]
+
+
+class AbstractModel(eqx.Module):
+    """A model of windows, conditioned on a latent code per trajectory.
+
+    A model with several stages asks for one batch of windows per stage; all stages see the same
+    codebook.
+    """
+
+    latent_size: eqx.AbstractVar[int]
+    window_shapes: eqx.AbstractVar[tuple[WindowShape, ...]]
+    loss_names: eqx.AbstractVar[tuple[str, ...]]
+    """The terms that `losses` returns."""
+
+    @abc.abstractmethod
+    def losses(
+        self,
+        windows: tuple[StateBlock, ...],
+        codes: tuple[Float[Array, "n k"], ...],
+        key: Key[Array, ""],
+    ) -> dict[str, Float[Array, ""]]:
+        """Named terms of the training loss, means over the windows. Their sum is minimised."""
+
+    @abc.abstractmethod
+    def residuals(
+        self, windows: tuple[StateBlock, ...], codes: tuple[Float[Array, "n k"], ...]
+    ) -> tuple[Float[Array, "n m"], ...]:
+        """How far each clean window is from obeying the model, for each stage.
+
+        Autodecoding minimises the squares of these over the code of a new trajectory.
+        """
+
+
+class AbstractForecaster(AbstractModel):
+    """A model that can move a trajectory forward in time."""
+
+    context_length: eqx.AbstractVar[int]
+    """States needed to take a step."""
+    step_length: eqx.AbstractVar[int]
+    """States that one step appends."""
+
+    @abc.abstractmethod
+    def advance(
+        self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
+    ) -> StateBlock:
+        """The `step_length` states after these `context_length` states."""

@@ -1,0 +1,184 @@
+"""The Denoising Hamiltonian Network: stages that share one codebook."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Key
+
+from dhn.blocks import (
+    BlockSpec,
+    StateBlock,
+    autoregressive,
+    corrupt,
+    draw_known,
+    draw_noise_level,
+    get_mask,
+)
+from dhn.models.config import DHNConfig, NetworkConfig
+from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
+from dhn.models.damping import LearnedDamping, NoDamping
+from dhn.models.denoise import denoise
+from dhn.models.features import StateFeatures
+from dhn.models.hamiltonian import LeftHamiltonian, RightHamiltonian
+from dhn.models.mlp import MLPNetwork
+from dhn.models.scalar import AbstractScalarNetwork
+from dhn.models.stage import (
+    AbstractStage,
+    LinkedStage,
+    PairedStage,
+    denoising_loss,
+    equation_loss,
+    stage_residuals,
+)
+from dhn.models.transformer import TransformerNetwork
+
+
+def build_network(
+    config: NetworkConfig,
+    *,
+    block_size: int,
+    latent_size: int,
+    denoising_steps: int,
+    features: StateFeatures,
+    key: Key[Array, ""],
+) -> AbstractScalarNetwork:
+    if config.kind == "mlp":
+        return MLPNetwork(
+            block_size=block_size,
+            features=features,
+            latent_size=latent_size,
+            width=config.width,
+            depth=config.depth,
+            activation=config.activation,
+            key=key,
+        )
+    return TransformerNetwork(
+        block_size=block_size,
+        features=features,
+        latent_size=latent_size,
+        denoising_steps=denoising_steps,
+        width=config.width,
+        depth=config.depth,
+        heads=config.heads,
+        activation=config.activation,
+        layer_norm=config.layer_norm,
+        key=key,
+    )
+
+
+class DHNModel(AbstractForecaster):
+    """One or more stages; the finest one (smallest spacing) forecasts."""
+
+    stages: tuple[AbstractStage, ...]
+    config: DHNConfig = eqx.field(static=True)
+
+    @classmethod
+    def build(cls, config: DHNConfig, context: ModelContext, key: Key[Array, ""]) -> "DHNModel":
+        """Fresh weights; `context` is what the data say about dimension, time step and scale."""
+        features = StateFeatures(
+            tuple(
+                unit if angle and config.angles == "periodic" else None
+                for angle, unit in zip(context.angles, context.radian, strict=True)
+            )
+        )
+        stages = []
+        for spacing, stage_key in zip(
+            config.spacings, jr.split(key, len(config.spacings)), strict=True
+        ):
+            spec = BlockSpec(config.block_size, config.stride, spacing * context.time_step)
+            scale = context.change(max(config.stride, 1) * spacing)
+            keys = jr.split(stage_key)
+            networks = [
+                build_network(
+                    config.network,
+                    block_size=config.block_size,
+                    latent_size=config.latent_size,
+                    denoising_steps=config.denoising_steps,
+                    features=features,
+                    key=key,
+                )
+                for key in keys
+            ]
+            damping = (
+                LearnedDamping(config.latent_size, context.time_step)
+                if config.damping == "learned"
+                else NoDamping()
+            )
+            right = RightHamiltonian(networks[0], scale)
+            if config.linked:
+                stage = LinkedStage(right, damping, spec, spacing, scale)
+            else:
+                left = LeftHamiltonian(networks[1], scale)
+                stage = PairedStage(right, left, damping, spec, spacing, scale)
+            stages.append(stage)
+        return cls(stages=tuple(stages), config=config)
+
+    @property
+    def latent_size(self) -> int:
+        return self.config.latent_size
+
+    @property
+    def window_shapes(self) -> tuple[WindowShape, ...]:
+        return tuple(WindowShape(s.spec.window_length, s.spacing) for s in self.stages)
+
+    @property
+    def loss_names(self) -> tuple[str, ...]:
+        return ("equation", "denoising") if self.config.denoising_weight > 0 else ("equation",)
+
+    @property
+    def finest(self) -> AbstractStage:
+        return min(self.stages, key=lambda stage: stage.spacing)
+
+    @property
+    def context_length(self) -> int:
+        return self.config.block_size
+
+    @property
+    def step_length(self) -> int:
+        return self.config.stride
+
+    def losses(
+        self,
+        windows: tuple[StateBlock, ...],
+        codes: tuple[Float[Array, "n k"], ...],
+        key: Key[Array, ""],
+    ) -> dict[str, Float[Array, ""]]:
+        config = self.config
+        total = dict.fromkeys(self.loss_names, jnp.zeros((), codes[0].dtype))
+        keys = jr.split(key, len(self.stages))
+        for stage, window, z, key in zip(self.stages, windows, codes, keys, strict=True):
+            total["equation"] += config.equation_weight * equation_loss(stage, window, z)
+            if config.denoising_weight > 0:
+                key_mask, key_level, key_noise = jr.split(key, 3)
+                pattern = get_mask(config.mask)
+                known = draw_known(key_mask, pattern, stage.spec, window.q.shape[0])
+                level = draw_noise_level(key_level, known, config.denoising_steps)
+                noised = corrupt(key_noise, window, level)
+                total["denoising"] += config.denoising_weight * denoising_loss(
+                    stage, window, noised, known, level, z, config.denoising_outputs
+                )
+        return {name: value / len(self.stages) for name, value in total.items()}
+
+    def residuals(
+        self, windows: tuple[StateBlock, ...], codes: tuple[Float[Array, "n k"], ...]
+    ) -> tuple[Float[Array, "n m"], ...]:
+        return tuple(
+            stage_residuals(stage, window, z)
+            for stage, window, z in zip(self.stages, windows, codes, strict=True)
+        )
+
+    def advance(
+        self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
+    ) -> StateBlock:
+        stage, spec = self.finest, self.finest.spec
+        if isinstance(stage, LinkedStage):
+            return stage.forward(context, z).at(slice(spec.block_size - spec.stride, None))
+        # The unknown states start as the last known one; `denoise` replaces them.
+        window = jax.tree.map(
+            lambda x: jnp.concatenate([x, jnp.repeat(x[:, -1:], spec.stride, axis=1)], axis=1),
+            context,
+        )
+        known = draw_known(key, autoregressive, spec, context.q.shape[0])
+        filled = denoise(stage, window, known, z, key, self.config.inference)
+        return filled.at(slice(spec.block_size, None))

@@ -1,0 +1,39 @@
+"""The scalar network inside a block Hamiltonian: any smooth function of a block and a code."""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from dhn.blocks import NoiseLevel
+from dhn.errors import UserError
+
+ACTIVATIONS: dict[str, Callable] = {"tanh": jnp.tanh, "silu": jax.nn.silu, "gelu": jax.nn.gelu}
+"""Smooth ones only: ReLU would make the gradient of H piecewise constant."""
+
+
+def get_activation(name: str) -> Callable:
+    if name not in ACTIVATIONS:
+        raise UserError(f"activation must be one of {', '.join(ACTIVATIONS)}; got {name!r}.")
+    return ACTIVATIONS[name]
+
+
+class AbstractScalarNetwork(eqx.Module):
+    """Maps a batch of blocks to one scalar each.
+
+    Written for a batch, not for one sample under `vmap`: a block has so few tokens that the
+    layout of the batch decides the speed on a CPU. Sample `i` of the output depends on sample `i`
+    of the input alone, so the gradient of the sum is the batch of gradients.
+    """
+
+    @abc.abstractmethod
+    def __call__(
+        self,
+        Q: Float[Array, "n b d"],
+        P: Float[Array, "n b d"],
+        level: NoiseLevel,
+        z: Float[Array, "n k"],
+    ) -> Float[Array, " n"]: ...

@@ -1,0 +1,35 @@
+"""How a model is trained. The defaults are the recipe that measured best (docs/experiments.md)."""
+
+from typing import Annotated, Literal
+
+import pydantic
+
+from dhn.models.config import Config, Fraction, Positive
+
+PositiveFloat = Annotated[float, pydantic.Field(gt=0.0)]
+
+
+class TrainingConfig(Config):
+    """One recipe: optimiser, schedule, batch, validation."""
+
+    steps: Positive = 8000
+    """Optimiser steps; ignored when a wall-clock budget sets them."""
+    batch_size: Positive = 512
+    """Windows per step and stage."""
+    chunk_size: Annotated[int, pydantic.Field(ge=0)] = 0
+    """Windows differentiated at once, so that they fit the cache; 0 is the platform's default."""
+    optimiser: Literal["adam", "muon"] = "adam"
+    learning_rate: PositiveFloat = 8e-3
+    code_learning_rate: PositiveFloat = 8e-3
+    warmup: Annotated[int, pydantic.Field(ge=0)] = 200
+    """Steps of linear warm-up; then a cosine to `final_learning_rate`."""
+    final_learning_rate: Fraction = 1e-4
+    """As a fraction of the peak."""
+    clip: PositiveFloat = 1.0
+    """Largest global norm of the weights' gradient."""
+    average: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.0
+    """Decay of the exponential moving average of the weights; 0 is none."""
+    validation: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.05
+    """Fraction of the training set kept aside for model selection."""
+    precision: Literal["float32", "float64"] = "float32"
+    seed: int = 0

@@ -1,0 +1,204 @@
+"""Training steps: many of them inside one compiled loop, every batch drawn on the device."""
+
+import functools
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+from jaxtyping import Array, Float, Int, PyTree
+
+from dhn.blocks import StateBlock, cut_windows
+from dhn.models.contract import AbstractModel
+from dhn.training.codes import CodebookState, update_rows
+from dhn.training.config import TrainingConfig
+from dhn.training.schedule import learning_rate
+
+
+class TrainingData(NamedTuple):
+    """Scaled states and, for each stage, where windows may start."""
+
+    states: StateBlock
+    starts: tuple[Int[Array, "w 2"], ...]
+    counts: tuple[Int[Array, ""], ...]
+    """How many rows of `starts` are real; the rest is padding that keeps shapes from changing."""
+
+
+class TrainState(eqx.Module):
+    """Everything that a step changes; saving it and the seed is enough to resume bit for bit."""
+
+    weights: PyTree
+    """The trainable arrays of the model."""
+    optimiser: PyTree
+    codebook: CodebookState
+    average: PyTree | None
+    """Exponential moving average of the weights."""
+    step: Int[Array, ""]
+
+
+class StepLog(NamedTuple):
+    """Sums over the steps of one call, and whether all numbers were finite."""
+
+    losses: dict[str, Float[Array, ""]]
+    gradient_norm: Float[Array, ""]
+    finite: Array
+
+
+def make_optimiser(config: TrainingConfig) -> optax.GradientTransformation:
+    kinds = {"adam": optax.scale_by_adam, "muon": optax.contrib.scale_by_muon}
+    return optax.chain(optax.clip_by_global_norm(config.clip), kinds[config.optimiser]())
+
+
+def initial_state(model: AbstractModel, trajectories: int, config: TrainingConfig) -> TrainState:
+    dtype = jnp.dtype(config.precision)
+    weights = eqx.filter(model, eqx.is_inexact_array)
+    weights = jax.tree.map(lambda x: jnp.array(x, dtype), weights)
+    average = jax.tree.map(jnp.copy, weights) if config.average > 0 else None
+    return TrainState(
+        weights=weights,
+        optimiser=make_optimiser(config).init(weights),
+        codebook=CodebookState.zeros(trajectories, model.latent_size, dtype),
+        average=average,
+        step=jnp.zeros((), jnp.int32),
+    )
+
+
+def default_chunk_size() -> int:
+    """On a CPU a few windows at a time stay in cache; an accelerator wants them all at once."""
+    return 128 if jax.default_backend() == "cpu" else 0
+
+
+def loss_and_gradient(
+    model: AbstractModel,
+    windows: tuple[StateBlock, ...],
+    codes: tuple[Float[Array, "n k"], ...],
+    key: Array,
+    chunk_size: int,
+) -> tuple[dict[str, Array], tuple[PyTree, tuple[Array, ...]]]:
+    """Mean losses over the batch and gradients by weights and codes, chunk by chunk."""
+    weights, static = eqx.partition(model, eqx.is_inexact_array)
+
+    def loss(weights, codes, windows, key):
+        terms = eqx.combine(weights, static).losses(windows, codes, key)
+        return sum(terms.values()), terms
+
+    differentiate = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)
+    n = windows[0].q.shape[0]
+    chunk = min(chunk_size or n, n)
+    if n % chunk:
+        chunk = n
+    pieces = n // chunk
+    if pieces == 1:
+        (_, terms), gradients = differentiate(weights, codes, windows, key)
+        return terms, gradients
+
+    def split(x):
+        return x.reshape(pieces, chunk, *x.shape[1:])
+
+    def contribution(windows, codes, key):
+        (_, terms), (by_weight, by_code) = differentiate(weights, codes, windows, key)
+        return (terms, by_weight), by_code
+
+    def body(total, piece):
+        part, by_code = contribution(*piece)
+        return jax.tree.map(jnp.add, total, part), by_code
+
+    chunks = (jax.tree.map(split, windows), jax.tree.map(split, codes), jr.split(key, pieces))
+    first = jax.tree.map(lambda x: x[0], chunks)
+    zero = jax.tree.map(
+        lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(contribution, *first)[0]
+    )
+    total, by_code = jax.lax.scan(body, zero, chunks)
+    terms, by_weight = jax.tree.map(lambda x: x / pieces, total)
+    by_code = jax.tree.map(lambda g: g.reshape(n, -1) / pieces, by_code)
+    return terms, (by_weight, by_code)
+
+
+class Run(NamedTuple):
+    """What stays the same throughout a training."""
+
+    static: AbstractModel
+    """The model without its trainable arrays."""
+    data: TrainingData
+    config: TrainingConfig
+    seed: Int[Array, ""]
+    total_steps: Int[Array, ""]
+    """Length of the schedule."""
+
+
+@eqx.filter_jit(donate="all-except-first")
+def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[TrainState, StepLog]:
+    """Take `steps` optimiser steps (a traced number: another one does not recompile).
+
+    Every random draw follows from the seed and the step's number alone, so a resumed run draws
+    what the uninterrupted one would have. The loop ends early at a number that is not finite.
+    """
+    static, data, config = run.static, run.data, run.config
+    optimiser = make_optimiser(config)
+    chunk = config.chunk_size or default_chunk_size()
+    shapes = static.window_shapes
+
+    def draw(key):
+        windows, rows = [], []
+        for shape, starts, count, key in zip(
+            shapes, data.starts, data.counts, jr.split(key, len(shapes)), strict=True
+        ):
+            pick = starts[jr.randint(key, (config.batch_size,), 0, count)]
+            windows.append(cut_windows(data.states, pick[:, 0], pick[:, 1], *shape))
+            rows.append(pick[:, 0])
+        return tuple(windows), tuple(rows)
+
+    def one_step(carry):
+        state, log, taken = carry
+        key_draw, key_loss = jr.split(jr.fold_in(jr.key(run.seed), state.step))
+        windows, rows = draw(key_draw)
+        codes = tuple(state.codebook.rows[row] for row in rows)
+        model = eqx.combine(state.weights, static)
+        terms, (by_weight, by_code) = loss_and_gradient(model, windows, codes, key_loss, chunk)
+        norm = optax.global_norm(by_weight)
+        finite = jnp.isfinite(sum(terms.values())) & jnp.isfinite(norm)
+
+        rate = learning_rate(config, state.step, run.total_steps)
+        updates, optimiser_state = optimiser.update(by_weight, state.optimiser, state.weights)
+        weights = jax.tree.map(
+            lambda w, u: w - (config.learning_rate * rate * u).astype(w.dtype),
+            state.weights,
+            updates,
+        )
+        keep = functools.partial(jax.tree.map, lambda new, old: jnp.where(finite, new, old))
+        by_code = jnp.where(finite, jnp.concatenate(by_code), 0.0)
+        codebook = update_rows(
+            state.codebook,
+            jnp.concatenate(rows),
+            by_code,
+            config.code_learning_rate * rate.astype(by_code.dtype),
+        )
+        average = state.average
+        if average is not None:
+            average = jax.tree.map(
+                lambda a, w: config.average * a + (1 - config.average) * w, average, weights
+            )
+            average = keep(average, state.average)
+        state = TrainState(
+            weights=keep(weights, state.weights),
+            optimiser=keep(optimiser_state, state.optimiser),
+            codebook=codebook,
+            average=average,
+            step=state.step + finite,
+        )
+        log = StepLog(
+            jax.tree.map(jnp.add, log.losses, terms), log.gradient_norm + norm, log.finite & finite
+        )
+        return state, log, taken + 1
+
+    zero = jnp.zeros((), state.codebook.rows.dtype)
+    log = StepLog(dict.fromkeys(static.loss_names, zero), zero, jnp.array(True))
+    state, log, taken = jax.lax.while_loop(
+        lambda c: (c[2] < steps) & c[1].finite, one_step, (state, log, jnp.zeros((), jnp.int32))
+    )
+    count = jnp.maximum(taken, 1)
+    return state, StepLog(
+        jax.tree.map(lambda x: x / count, log.losses), log.gradient_norm / count, log.finite
+    )
