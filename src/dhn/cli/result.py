@@ -28,10 +28,13 @@ class Result:
             from rich.console import Console
 
             # Off a terminal rich would cut tables at 80 columns; a file or a pipe has room.
-            console = Console(highlight=False)
-            if not console.is_terminal:
-                console = Console(highlight=False, width=160)
-            self.draw(console)
+            width = None if sys.stdout.isatty() else 160
+            console = Console(highlight=False, width=width)
+            # Printed by hand: rich itself would make a closed pipe (`| head`) a failure.
+            with console.capture() as captured:
+                self.draw(console)
+            sys.stdout.write(captured.get())
+            sys.stdout.flush()
 
 
 def _plain(value: Any) -> Any:

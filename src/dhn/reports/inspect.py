@@ -97,8 +97,8 @@ def facts(data: Trajectories) -> dict[str, Any]:
 def figure(data: Trajectories, *, seed: int = 0) -> "Figure":
     """Time series, phase portraits and energy; `seed` chooses which trajectories have colour."""
     n, _, d = data.q.shape
-    order = np.random.default_rng(seed).permutation(n)
-    chosen, background = sorted(order[:DRAWN]), list(order[DRAWN : DRAWN + BACKGROUND])
+    order = np.random.default_rng(seed).permutation(n).tolist()
+    chosen, background = sorted(order[:DRAWN]), order[DRAWN : DRAWN + BACKGROUND]
     shown = min(d, SHOWN_COORDINATES)
     known_energies = energies(data)
     with style():
