@@ -1,4 +1,4 @@
-"""Mask patterns: which states of a window are known (paper, Sec. 3.4, "Different masking patterns").
+"""Mask patterns: which states of a window are known (paper, Sec. 3.4).
 
 A pattern is any function `(key, spec) -> Known` for one window. `register_mask` gives it a name.
 """

@@ -64,12 +64,13 @@ class AbstractModel(eqx.Module):
         """Named terms of the training loss, means over the windows. Their sum is minimised."""
 
     @abc.abstractmethod
-    def residuals(
-        self, windows: tuple[StateBlock, ...], codes: tuple[Float[Array, "n k"], ...]
-    ) -> tuple[Float[Array, "n m"], ...]:
-        """How far each clean window is from obeying the model, for each stage.
+    def stage_residuals(
+        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
+    ) -> Float[Array, "n m"]:
+        """How far each clean window of this stage is from obeying the model.
 
-        Autodecoding minimises the squares of these over the code of a new trajectory.
+        In units of a typical change. Autodecoding minimises the squares of these over the code of
+        a new trajectory.
         """
 
 

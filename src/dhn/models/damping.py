@@ -1,7 +1,7 @@
 """Linear damping: the block map becomes conformally symplectic.
 
 With `dp/dt = -∂H/∂q - γ p` the flow over a lag is a symplectic map followed by shrinking the
-momenta by `exp(-γ · lag)`. So the Hamiltonians see the target's momenta grown back by `exp(γ · lag)`.
+momenta by `exp(-γ · lag)`. So the Hamiltonians see the target's momenta grown back.
 """
 
 import abc

@@ -160,13 +160,10 @@ class DHNModel(AbstractForecaster):
                 )
         return {name: value / len(self.stages) for name, value in total.items()}
 
-    def residuals(
-        self, windows: tuple[StateBlock, ...], codes: tuple[Float[Array, "n k"], ...]
-    ) -> tuple[Float[Array, "n m"], ...]:
-        return tuple(
-            stage_residuals(stage, window, z)
-            for stage, window, z in zip(self.stages, windows, codes, strict=True)
-        )
+    def stage_residuals(
+        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
+    ) -> Float[Array, "n m"]:
+        return stage_residuals(self.stages[stage], window, z)
 
     def advance(
         self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]

@@ -12,7 +12,7 @@ MAX_ITERATIONS = 64
 def solve_fixed_point(
     update: Callable[[Array], Array], guess: Float[Array, "n b d"]
 ) -> Float[Array, "n b d"]:
-    """`x = update(x)` to round-off; differentiable through the solution (implicit function theorem).
+    """`x = update(x)` to round-off; differentiable by the implicit function theorem.
 
     The mixed derivative of `h⁺` is of order (frequency · lag)², so plain iteration gains digits
     at every pass for any lag that a forecast uses. A batch stops when its worst member does.

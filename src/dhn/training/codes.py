@@ -38,7 +38,7 @@ def update_rows(
     b2: float = 0.999,
     eps: float = 1e-8,
 ) -> CodebookState:
-    """One Adam step on the rows named by `index`; a row named twice gets the sum of its gradients."""
+    """One Adam step on the rows named by `index`; gradients of a row named twice add up."""
     m, absent = index.shape[0], state.rows.shape[0]
     row, inverse = jnp.unique(index, return_inverse=True, size=m, fill_value=absent)
     gradient = jax.ops.segment_sum(gradient, inverse, m)

@@ -142,10 +142,11 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
 
     def draw(key):
         windows, rows = [], []
-        for shape, starts, count, key in zip(
-            shapes, data.starts, data.counts, jr.split(key, len(shapes)), strict=True
+        keys = jr.split(key, len(shapes))
+        for shape, starts, count, pick_key in zip(
+            shapes, data.starts, data.counts, keys, strict=True
         ):
-            pick = starts[jr.randint(key, (config.batch_size,), 0, count)]
+            pick = starts[jr.randint(pick_key, (config.batch_size,), 0, count)]
             windows.append(cut_windows(data.states, pick[:, 0], pick[:, 1], *shape))
             rows.append(pick[:, 0])
         return tuple(windows), tuple(rows)
