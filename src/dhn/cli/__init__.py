@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from dhn.cli.parsing import closest, parse
 from dhn.errors import UserError
 
 COMMANDS = (
@@ -53,6 +52,8 @@ def _dispatch(argv: list[str]) -> int:
 
         print(f"dhn {version('dhn')}")
         return 0
+    from dhn.cli.parsing import closest, parse
+
     command, *rest = argv
     if command not in COMMANDS:
         raise UserError(

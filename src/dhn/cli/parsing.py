@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import tyro
-from pydantic import TypeAdapter, ValidationError
 
 from dhn.errors import UserError
 
@@ -36,6 +35,8 @@ def parse(kind: type[Arguments], words: Sequence[str], prog: str) -> Arguments:
         raise UserError(f"{_first_words(screen.getvalue())} See {prog} --help.") from None
     if unknown:
         raise UserError(_unknown(kind, unknown, prog))
+    from pydantic import TypeAdapter, ValidationError
+
     try:
         # Checked here rather than by a pydantic dataclass: its errors arrive as data, not text.
         values = {f.name: getattr(args, f.name) for f in dataclasses.fields(args)}  # type: ignore[arg-type]
@@ -44,6 +45,7 @@ def parse(kind: type[Arguments], words: Sequence[str], prog: str) -> Arguments:
         first = error.errors(include_url=False)[0]
         flag = _flag(kind, str(first["loc"][0]))
         expected = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
+        expected = expected.replace("less than inf", "a finite number")
         raise UserError(f"{flag} {expected}, got {first['input']!r}. See {prog} --help.") from None
 
 

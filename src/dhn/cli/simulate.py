@@ -5,9 +5,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, final
 
 import tyro
-from pydantic import Field
+from annotated_types import Ge, Gt, Le, Lt
 
-from dhn.cli.arguments import Json, Output, PositiveInt, Seed, check_writable
+from dhn.cli.arguments import (
+    Json,
+    NotNegative,
+    Output,
+    Positive,
+    PositiveInt,
+    Seed,
+    check_writable,
+)
 from dhn.cli.result import Result
 from dhn.errors import UserError
 
@@ -35,21 +43,19 @@ class Arguments:
     """How many trajectories."""
     steps: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
     """Time steps, the system's own number by default; there is one state more than steps."""
-    dt: Annotated[
-        Annotated[float, Field(gt=0, allow_inf_nan=False)] | None, tyro.conf.arg(metavar="FLOAT")
-    ] = None
+    dt: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Time between two states, the system's own by default."""
     param: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
     """A parameter's value, or the range from which each trajectory draws it."""
     initial: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
     """An initial coordinate (theta), velocity (v_theta) or momentum (p_theta), or its range."""
-    damping: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    damping: NotNegative = 0.0
     """Rate gamma of friction, dp/dt = -dH/dq - gamma p."""
-    noise: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    noise: NotNegative = 0.0
     """Measurement noise, as a fraction of each quantity's standard deviation."""
-    gaps: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    gaps: Annotated[float, Ge(0), Lt(1)] = 0.0
     """Fraction of the states lost at random."""
-    subsample: Annotated[float, Field(gt=0, le=1)] = 1.0
+    subsample: Annotated[float, Gt(0), Le(1)] = 1.0
     """Fraction of the states kept at random, so that times are uneven."""
     seed: Seed = 0
     json: Json = False
