@@ -1,0 +1,333 @@
+"""The estimator: bring trajectories, fit, forecast, complete, interpolate, infer, save.
+
+A thin face over pure functions; everything it does can be done with `training.fit`,
+`training.autodecode`, `inference.forecast` and the models themselves.
+"""
+
+import abc
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from dhn.blocks import StateBlock, cut_windows
+from dhn.data.scaling import Scaler
+from dhn.data.trajectories import Trajectories
+from dhn.errors import UserError
+from dhn.inference.artifact import Artifact, load_artifact
+from dhn.inference.forecast import forecast
+from dhn.inference.interpolate import interpolate
+from dhn.inference.options import apply_options
+from dhn.inference.probe import LinearProbe
+from dhn.inference.registry import build_model
+from dhn.models.config import DHNConfig
+from dhn.models.presets import get_preset
+from dhn.training.autodecode import CodeFit, CodePrior, autodecode
+from dhn.training.config import TrainingConfig
+from dhn.training.fit import fit
+from dhn.training.prepare import make_context, prepare, usable_states
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+class AbstractEstimator(abc.ABC):
+    """What every model offers once it stands behind the estimator's face."""
+
+    config: Any
+    training: TrainingConfig
+    artifact: Artifact | None
+
+    def fit(
+        self,
+        train: Trajectories,
+        *,
+        steps: int | None = None,
+        budget: float | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        progress: bool = False,
+        tensorboard: bool = False,
+    ) -> "AbstractEstimator":
+        """Train on these trajectories, for `steps` optimiser steps or `budget` seconds.
+
+        With a `directory` the run checkpoints itself there, can be resumed, and leaves the trained
+        model in it.
+        """
+        training = (
+            self.training if steps is None else self.training.model_copy(update={"steps": steps})
+        )
+        scaler = Scaler.fit(train)
+        context = make_context(train, scaler)
+        with jax.enable_x64(training.precision == "float64"):
+            fresh = build_model(self.config, context, jr.key(training.seed))
+        result = fit(
+            fresh, train, scaler, training, budget=budget, directory=directory,
+            resume=resume, progress=progress, tensorboard=tensorboard,
+        )  # fmt: skip
+        noise = _training_residual(result.model, result.codes, train, scaler, training)
+        self.artifact = Artifact(
+            model=result.model,
+            config=self.config,
+            training=training,
+            context=context,
+            scaler=scaler,
+            codes=np.asarray(result.codes),
+            prior=CodePrior.fit(result.codes, noise),
+            ids=train.ids,
+            params=dict(train.params),
+            names=train.names,
+            units=dict(train.units),
+            system=train.system,
+            summary={
+                "steps": result.steps,
+                "seconds": result.seconds,
+                "validation": result.validation,
+                "chosen": result.chosen,
+                "residual": noise,
+                "trajectories": len(train),
+                "fingerprint": train.fingerprint(),
+            },
+        )
+        if directory is not None:
+            self.artifact.save(directory)
+        return self
+
+    @property
+    def trained(self) -> Artifact:
+        if self.artifact is None:
+            raise UserError("this model has not been trained; call fit(...) first.")
+        return self.artifact
+
+    def fit_codes(self, data: Trajectories) -> CodeFit:
+        """Autodecode: the code of each new trajectory, from its known states."""
+        made = self.trained
+        states, known = self._states(data)
+        with jax.enable_x64(made.training.precision == "float64"):
+            return autodecode(made.model, states, known, made.prior)
+
+    def encode(self, data: Trajectories) -> np.ndarray:
+        """(n, k) codes of new trajectories."""
+        return self.fit_codes(data).codes
+
+    def forecast(
+        self,
+        observed: Trajectories,
+        steps: int,
+        *,
+        codes: np.ndarray | None = None,
+        samples: int = 1,
+        seed: int = 0,
+    ) -> Trajectories:
+        """The observed states followed by `steps` predicted ones.
+
+        The codes are fitted on the observed states unless given. `samples > 1` draws codes from
+        their posterior (and denoising noise where the model has it) and adds quantiles.
+        """
+        made = self.trained
+        if steps < 1:
+            raise UserError(f"steps must be at least 1; got {steps}.")
+        states, known = self._states(observed)
+        self._check_context(known)
+        fitted = self.fit_codes(observed) if codes is None else None
+        centre = fitted.codes if fitted is not None else np.asarray(codes)
+        key = jr.key(seed)
+        with jax.enable_x64(made.training.precision == "float64"):
+            path = forecast(made.model, states, centre, steps, key)
+            paths = [path]
+            for sample in range(1, samples if samples > 1 else 1):
+                sample_key, code_key = jr.split(jr.fold_in(key, sample))
+                drawn = centre
+                if fitted is not None:
+                    shape = fitted.root.shape[:1] + fitted.root.shape[2:]
+                    white = np.asarray(jr.normal(code_key, shape))
+                    drawn = centre + np.einsum("nkr,nr->nk", fitted.root, white)
+                paths.append(forecast(made.model, states, drawn, steps, sample_key))
+        fits = None if fitted is None else fitted.loss
+        return self._joined(observed, paths, fits)
+
+    def complete(
+        self, data: Trajectories, observe: int, *, samples: int = 1, seed: int = 0
+    ) -> Trajectories:
+        """See the first `observe` states, predict the rest of each trajectory."""
+        if not 1 <= observe < data.q.shape[1]:
+            raise UserError(
+                f"observe must lie between 1 and {data.q.shape[1] - 1}, one less than the "
+                f"trajectories' {data.q.shape[1]} states; got {observe}."
+            )
+        rest = data.q.shape[1] - observe
+        return self.forecast(data[:, :observe], rest, samples=samples, seed=seed)
+
+    def interpolate(self, sparse: Trajectories, factor: int, *, seed: int = 0) -> Trajectories:
+        """`factor - 1` states between each two known ones."""
+        made = self.trained
+        self._check_data(sparse, factor)
+        q, p = made.scaler.transform(sparse)
+        if not np.isfinite(q).all() or not np.isfinite(p).all():
+            raise UserError("interpolation needs all states of the coarse grid known; found gaps.")
+        with jax.enable_x64(made.training.precision == "float64"):
+            found = interpolate(
+                made.model, StateBlock(q, p), made.prior, factor, made.context, jr.key(seed)
+            )
+        q, p = made.scaler.inverse(found.q.astype(np.float64), found.p.astype(np.float64))
+        fine = (q.shape[1] - 1) // factor
+        q[:, ::factor] = sparse.q
+        p[:, ::factor] = sparse.momenta
+        known = np.zeros(q.shape[:2], bool)
+        known[:, ::factor] = sparse.known
+        start = sparse.t[0] if sparse.t.ndim == 1 else sparse.t[:, :1]
+        t = start + np.arange(fine * factor + 1) * (sparse.time_step / factor)
+        return _with_momenta(sparse, q, p, t, known)
+
+    def infer(self, data: Trajectories, target: str) -> np.ndarray:
+        """A parameter of each trajectory, read off its code by a linear probe."""
+        return self.probe(target)(self.encode(data))
+
+    def probe(self, target: str) -> LinearProbe:
+        """Ridge regression from the training codes to this parameter of the training set."""
+        made = self.trained
+        if target not in made.params:
+            have = ", ".join(made.params) or "none"
+            raise UserError(
+                f"the training data have no parameter {target!r} to learn from; they have: {have}."
+            )
+        return LinearProbe.fit(made.codes, made.params[target])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Everything needed to use the model, into one folder."""
+        self.trained.save(path)
+
+    def _states(self, data: Trajectories) -> tuple[StateBlock, np.ndarray]:
+        self._check_data(data)
+        known = usable_states(data)
+        q, p = self.trained.scaler.transform(data)
+        clean = [np.where(known[..., None], x, 0.0) for x in (q, p)]
+        return StateBlock(*clean), known
+
+    def _check_data(self, data: Trajectories, factor: int = 1) -> None:
+        made = self.trained
+        if data.dim != made.context.dim:
+            raise UserError(
+                f"the model was trained on {made.context.dim} coordinates "
+                f"({', '.join(made.names)}), but these data have {data.dim} "
+                f"({', '.join(data.names)}). Use data of the same system."
+            )
+        if data.momenta is None:
+            raise UserError(
+                "these data have neither momenta p nor velocities v, which the model needs; add "
+                "them (`dhn import` can derive velocities)."
+            )
+        if data.q.shape[1] > 1:
+            step = data.time_step / factor
+            if not np.isclose(step, made.context.time_step, rtol=1e-4):
+                grid = f"{data.time_step:.6g}" + (f" / {factor}" if factor > 1 else "")
+                raise UserError(
+                    f"the model was trained with time step {made.context.time_step:.6g}, but "
+                    f"these data have {grid}. Resample them, or train a model on this grid."
+                )
+
+    def _check_context(self, known: np.ndarray) -> None:
+        length = self.trained.model.context_length
+        if known.shape[1] < length:
+            raise UserError(
+                f"a forecast starts from {length} observed states; got {known.shape[1]}. "
+                f"Observe at least {length}."
+            )
+        broken = ~known[:, -length:].all(1)
+        if broken.any():
+            raise UserError(
+                f"a forecast starts from the last {length} observed states, but trajectory "
+                f"{int(np.argmax(broken))} has a gap there. Fill the gap or observe fewer states."
+            )
+
+    def _joined(self, observed: Trajectories, paths, fits) -> Trajectories:
+        made = self.trained
+        physical = [
+            made.scaler.inverse(x.q.astype(np.float64), x.p.astype(np.float64)) for x in paths
+        ]
+        q, p = physical[0]
+        steps = q.shape[1]
+        momenta = observed.momenta
+        assert momenta is not None
+        dt = made.context.time_step
+        ahead = dt * np.arange(1, steps + 1)
+        last = observed.t[..., -1:]
+        t = np.concatenate([observed.t, last + ahead], axis=-1)
+        known = np.concatenate([observed.known, np.zeros(q.shape[:2], bool)], axis=1)
+        joined = _with_momenta(
+            observed,
+            np.concatenate([observed.q, q], axis=1),
+            np.concatenate([momenta, p], axis=1),
+            t,
+            known,
+        )
+        if len(paths) == 1:
+            return joined
+        bands = {}
+        for name, part, seen in (("q_quantiles", 0, observed.q), ("p_quantiles", 1, momenta)):
+            levels = np.quantile(np.stack([x[part] for x in physical]), QUANTILES, axis=0)
+            bands[name] = {
+                level: np.concatenate([seen, values], axis=1)
+                for level, values in zip(QUANTILES, levels, strict=True)
+            }
+        return joined.replace(**bands)
+
+
+def _with_momenta(like: Trajectories, q, p, t, known) -> Trajectories:
+    """New states with the labels of `like`; what stood for momenta there does so here."""
+    momenta = {"p": p, "v": None} if like.p is not None else {"p": None, "v": p}
+    return dataclasses.replace(
+        like, q=q, t=t, known=known, **momenta, q_quantiles={}, p_quantiles={}
+    )
+
+
+def _training_residual(model, codes, data, scaler, training, windows: int = 4096) -> float:
+    """Root mean square residual of training windows under their own codes."""
+    with jax.enable_x64(training.precision == "float64"):
+        prepared = prepare(data, scaler, model.window_shapes, training.precision)
+        codes = jnp.asarray(codes)
+        squares, count = 0.0, 0
+        for i, shape in enumerate(model.window_shapes):
+            total = int(prepared.counts[i])
+            rows = np.random.default_rng(training.seed).integers(0, total, windows)
+            pick = prepared.starts[i][rows]
+            window = cut_windows(prepared.states, pick[:, 0], pick[:, 1], *shape)
+            error = model.stage_residuals(i, window, codes[pick[:, 0]])
+            squares, count = squares + float((error**2).sum()), count + error.size
+    return float(np.sqrt(squares / count))
+
+
+class DHN(AbstractEstimator):
+    """Denoising Hamiltonian Network in scikit-learn's manner.
+
+    `DHN()` is the recipe that measured best; `DHN("paper")` the paper's own; any field of
+    `DHNConfig`, `NetworkConfig` and `TrainingConfig` can be given by name:
+    `DHN(block_size=2, stride=1, linked=False, width=64, learning_rate=1e-3, seed=1)`.
+    """
+
+    def __init__(self, preset: str | DHNConfig = "default", /, **options: Any):
+        base, training = get_preset(preset) if isinstance(preset, str) else (preset, {})
+        made = apply_options(
+            {"model": base, "training": TrainingConfig.model_validate(training)}, options
+        )
+        self.config = made["model"]
+        self.training = made["training"]
+        self.artifact = None
+
+
+class Loaded(AbstractEstimator):
+    """A trained model from disk."""
+
+    def __init__(self, artifact: Artifact):
+        self.artifact = artifact
+        self.config = artifact.config
+        self.training = artifact.training
+
+
+def load(path: str | os.PathLike[str]) -> Loaded:
+    """A model saved by `save` or by a training run; nothing needs to be repeated."""
+    return Loaded(load_artifact(Path(path)))

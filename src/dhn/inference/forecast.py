@@ -1,0 +1,68 @@
+"""Forecast: slide a model forward over trajectories, all at once."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from dhn.blocks import StateBlock
+from dhn.errors import UserError
+from dhn.models.contract import AbstractForecaster
+from dhn.training.batches import in_batches
+
+ADVANCES = 32
+"""Steps per compiled call: a longer forecast calls it again instead of compiling anew."""
+
+
+@eqx.filter_jit
+def _slide(model: AbstractForecaster, context: StateBlock, z, keys):
+    def body(context, key):
+        new = model.advance(context, z, key)
+        joined = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), context, new)
+        return joined.at(slice(-model.context_length, None)), new
+
+    context, new = jax.lax.scan(body, context, keys)
+    states = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1, x.shape[-1]), new)
+    return context, states
+
+
+def forecast(
+    model: AbstractForecaster,
+    context: StateBlock,
+    codes: Float[np.ndarray, "n k"],
+    steps: int,
+    key: Key[Array, ""],
+    *,
+    batch_size: int = 1024,
+) -> StateBlock:
+    """The `steps` states after `context`, of which the last `context_length` are used (scaled)."""
+    length, stride = model.context_length, model.step_length
+    if context.q.shape[1] < length:
+        raise UserError(
+            f"a forecast starts from {length} states, but only {context.q.shape[1]} were given. "
+            f"Observe at least {length}."
+        )
+    if not 1 <= stride <= length:
+        raise UserError(
+            f"a forecast needs a stride between 1 and the block size; this model has "
+            f"block_size={length}, stride={stride}, which leaves states between its blocks out "
+            f"(or moves nothing). Train with 1 <= stride <= block_size."
+        )
+    calls = -(-steps // (stride * ADVANCES))
+
+    def run(part):
+        states, z = part
+        found = []
+        for call in range(calls):
+            keys = jr.split(jr.fold_in(key, call), ADVANCES)
+            states, new = _slide(model, states, z, keys)
+            found.append(new)
+        joined = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *found)
+        return joined.at(slice(0, steps))
+
+    dtype = jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))[0].dtype
+    start = context.at(slice(-length, None))
+    arrays = jax.tree.map(lambda x: np.asarray(x, dtype), (start, codes))
+    return in_batches(run, arrays, batch_size)

@@ -1,0 +1,222 @@
+"""Interpolation: states between known ones, from the model and from a spline, weighed honestly."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, Key
+from scipy.interpolate import CubicSpline
+
+from dhn.blocks import StateBlock, draw_known, superresolution
+from dhn.errors import UserError
+from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
+from dhn.models.denoise import denoise
+from dhn.models.dhn import DHNModel
+from dhn.models.stage import AbstractStage, LinkedStage
+from dhn.training.autodecode import CodePrior, autodecode
+from dhn.training.batches import in_batches
+
+
+def interpolate(
+    model: DHNModel,
+    coarse: StateBlock,
+    prior: CodePrior,
+    factor: int,
+    context: ModelContext,
+    key: Key[Array, ""],
+) -> StateBlock:
+    """Fit codes on the coarse states alone, refine, and mix with the spline (scaled states)."""
+    if factor < 2:
+        raise UserError(f"factor must be at least 2; got {factor}.")
+    splined = spline(coarse, factor)
+    known = np.ones(coarse.q.shape[:2], bool)
+    if _steps_singly(model):
+        composed = Composed(model, factor, context.change(factor))
+        # Small errors of single steps add up over the lag.
+        noise = prior.noise * np.sqrt(factor) * context.change(1) / context.change(factor)
+        fitted = autodecode(composed, coarse, known, prior, noise=noise)
+        refined = refine(model, coarse, fitted.codes, factor, key)
+        defect = fitted.loss * context.change(factor) ** 2
+        return weigh(coarse, refined, splined, defect, factor)
+    index = [i for i, stage in enumerate(model.stages) if stage.spacing == factor]
+    if not index:
+        raise UserError(
+            f"interpolating by {factor} fits the code on states {factor} steps apart, for which "
+            f"this model has no stage; its spacings are "
+            f"{', '.join(str(s.spacing) for s in model.stages)}. Train with spacings "
+            f"({', '.join(str(factor >> i) for i in range(factor.bit_length()))})."
+        )
+    shape = model.window_shapes[index[0]]
+    fitted = autodecode(Coarse(model, index[0], shape.length), coarse, known, prior)
+    return refine(model, coarse, fitted.codes, factor, key)
+
+
+def _steps_singly(model: DHNModel) -> bool:
+    """Is there a linked stage that moves one state by one step of the grid?"""
+    stage = model.finest
+    return isinstance(stage, LinkedStage) and stage.spec.window_length == 2 and stage.spacing == 1
+
+
+def spline(coarse: StateBlock, factor: int) -> StateBlock:
+    """Cubic spline through the known states, coordinates and momenta alike."""
+    length = coarse.q.shape[1]
+    if length < 2:
+        raise UserError(f"interpolation needs at least 2 known states; got {length}.")
+    fine = np.arange((length - 1) * factor + 1) / factor
+    kind = "not-a-knot" if length >= 4 else "natural"
+    return StateBlock(
+        *(CubicSpline(np.arange(length), x, axis=1, bc_type=kind)(fine) for x in coarse)
+    )
+
+
+def refine(
+    model: DHNModel,
+    coarse: StateBlock,
+    codes: Float[np.ndarray, "n k"],
+    factor: int,
+    key: Key[Array, ""],
+    *,
+    batch_size: int = 1024,
+) -> StateBlock:
+    """The model's own interpolation, scaled states in and out.
+
+    A linked one-state model steps forward from each known state and backward from the next one
+    and blends the two. Any other model doubles the resolution stage by stage (paper, Sec. 4.3).
+    """
+    if _steps_singly(model):
+        stage = model.finest
+        return in_batches(lambda x: _blend(stage, *x, factor), (coarse, codes), batch_size)
+    spacing = factor // 2
+    while spacing >= 1:
+        found = [s for s in model.stages if s.spacing == spacing]
+        if not found or found[0].spec.window_length < 3:
+            have = ", ".join(str(s.spacing) for s in model.stages)
+            raise UserError(
+                f"interpolating by {factor} needs stages of spacing {factor // 2} down to 1 with "
+                f"windows of 3 states or more; this model has spacings {have} and windows of "
+                f"{model.finest.spec.window_length}. Train with block_size=2, stride=1, "
+                f"spacings=({', '.join(str(factor >> i) for i in range(factor.bit_length()))})."
+            )
+        guess = spline(coarse, 2)
+        key, step_key = jr.split(key)
+        coarse = in_batches(
+            lambda x, stage=found[0], key=step_key: _fill(stage, model, *x, key),
+            (coarse, guess, codes),
+            batch_size,
+        )
+        spacing //= 2
+    return coarse
+
+
+@eqx.filter_jit
+def _blend(stage: LinkedStage, coarse: StateBlock, codes, factor: int) -> StateBlock:
+    """Forward from the left end, backward from the right end, each weighed by its distance."""
+    n, length, d = coarse.q.shape
+    left = jax.tree.map(lambda x: x[:, :-1].reshape(-1, 1, d), coarse)
+    right = jax.tree.map(lambda x: x[:, 1:].reshape(-1, 1, d), coarse)
+    z = jnp.repeat(codes, length - 1, axis=0)
+    _, ahead = jax.lax.scan(lambda x, _: (stage.forward(x, z),) * 2, left, None, length=factor - 1)
+    _, behind = jax.lax.scan(
+        lambda x, _: (stage.backward(x, z),) * 2, right, None, length=factor - 1
+    )
+    weight = (jnp.arange(1, factor) / factor)[:, None, None, None]
+
+    def join(known, ahead, behind):
+        inner = (1 - weight) * ahead + weight * behind[::-1]
+        inner = jnp.moveaxis(inner[:, :, 0], 0, 1).reshape(n, length - 1, factor - 1, d)
+        runs = jnp.concatenate([known[:, :-1, None], inner], axis=2).reshape(n, -1, d)
+        return jnp.concatenate([runs, known[:, -1:]], axis=1)
+
+    return jax.tree.map(join, coarse, ahead, behind)
+
+
+@eqx.filter_jit
+def _fill(stage: AbstractStage, model: DHNModel, coarse, guess, codes, key) -> StateBlock:
+    """One doubling: each window's middle state(s) denoised from the spline's guess."""
+    n, length, d = coarse.q.shape
+    start = 2 * jnp.arange(length - 1)
+    window = jax.tree.map(lambda x: x[:, start[:, None] + jnp.arange(3)].reshape(-1, 3, d), guess)
+    z = jnp.repeat(codes, length - 1, axis=0)
+    known = draw_known(key, superresolution, stage.spec, window.q.shape[0])
+    filled = denoise(stage, window, known, z, key, model.config.inference)
+
+    def join(known, filled):
+        middle = filled[:, 1].reshape(n, length - 1, 1, d)
+        runs = jnp.concatenate([known[:, :-1, None], middle], axis=2).reshape(n, -1, d)
+        return jnp.concatenate([runs, known[:, -1:]], axis=1)
+
+    return jax.tree.map(join, coarse, filled)
+
+
+class Composed(eqx.Module):
+    """A one-step model seen from states `factor` steps apart: what a code can be fitted on."""
+
+    model: AbstractForecaster
+    factor: int = eqx.field(static=True)
+    scale: float = eqx.field(static=True)
+
+    @property
+    def window_shapes(self) -> tuple[WindowShape, ...]:
+        return (WindowShape(2, 1),)
+
+    def stage_residuals(
+        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
+    ) -> Float[Array, "n m"]:
+        """Where `factor` steps lead, against the next known state."""
+        del stage
+        key = jr.key(0)
+        state = window.at(slice(0, 1))
+        for _ in range(self.factor):
+            state = self.model.advance(state, z, key)
+        error = jax.tree.map(lambda a, b: (a - b)[:, 0], state, window.at(slice(1, 2)))
+        return jnp.concatenate(error, axis=1) / self.scale
+
+
+class Coarse(eqx.Module):
+    """One stage of a model, applied to data that have only that stage's grid."""
+
+    model: DHNModel
+    stage: int = eqx.field(static=True)
+    length: int = eqx.field(static=True)
+
+    @property
+    def window_shapes(self) -> tuple[WindowShape, ...]:
+        return (WindowShape(self.length, 1),)
+
+    def stage_residuals(
+        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
+    ) -> Float[Array, "n m"]:
+        del stage
+        return self.model.stage_residuals(self.stage, window, z)
+
+
+def weigh(
+    coarse: StateBlock, refined: StateBlock, splined: StateBlock, defect: np.ndarray, factor: int
+) -> StateBlock:
+    """Each trajectory's mix of model and spline by the errors that its known states reveal.
+
+    The spline's error is measured by leaving every other known state out and scaled down by the
+    order of a cubic spline (error ~ spacing⁴). The model's is its `defect`, the mean squared
+    amount by which stepping from one known state misses the next; the blend of both ends removes
+    most of it, a quarter of the amplitude is what remains of a defect that grows evenly.
+    """
+    if coarse.q.shape[1] < 5:
+        return refined
+    left_out = spline(coarse.at(slice(0, None, 2)), 2)
+    length = left_out.q.shape[1]
+    error = (
+        np.mean(
+            [
+                ((a - b[:, :length])[:, 1::2] ** 2).mean((1, 2))
+                for a, b in zip(left_out, coarse, strict=True)
+            ],
+            axis=0,
+        )
+        / 4.0**4
+    )
+    of_model, of_spline = defect / 16.0, np.maximum(error, 1e-30)
+    weight = (of_spline / (of_model + of_spline))[:, None, None]
+    return StateBlock(
+        *(weight * a + (1 - weight) * b for a, b in zip(refined, splined, strict=True))
+    )

@@ -1,0 +1,48 @@
+"""Loose options, as a person types them, into typed configurations."""
+
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import pydantic
+
+from dhn.errors import UserError
+from dhn.models.config import Config
+
+C = TypeVar("C", bound=Config)
+
+
+def apply_options(configs: dict[str, Config], options: dict[str, Any]) -> dict[str, Any]:
+    """Each option into the first configuration (or its nested network) that has a field so named.
+
+    `{"model": DHNConfig(), "training": TrainingConfig()}` with `{"width": 64}` changes
+    `model.network.width`. An unknown name fails, with the nearest known one.
+    """
+    values = {name: config.model_dump() for name, config in configs.items()}
+    known: dict[str, list[dict[str, Any]]] = {}
+    for config in values.values():
+        for holder in (config, *(v for v in config.values() if isinstance(v, dict))):
+            for field in holder:
+                known.setdefault(field, []).append(holder)
+    for option, value in options.items():
+        if option not in known:
+            close = get_close_matches(option, known, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise UserError(f"unknown option {option!r}.{hint}")
+        holder = known[option][0]
+        if isinstance(holder[option], dict) and isinstance(value, str):
+            holder[option]["kind"] = value
+        elif isinstance(holder[option], dict) and isinstance(value, Config):
+            holder[option] = value.model_dump()
+        else:
+            holder[option] = value
+    return {name: validated(type(config), values[name]) for name, config in configs.items()}
+
+
+def validated(kind: type[C], values: dict[str, Any]) -> C:
+    """The configuration, or one line about the first field that is wrong."""
+    try:
+        return kind.model_validate(values)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or kind.__name__
+        raise UserError(f"{field}: {first['msg']}; got {first['input']!r}.") from None

@@ -1,0 +1,38 @@
+"""Named configurations: the paper's own, and what measured best."""
+
+from typing import Any
+
+from dhn.errors import UserError
+from dhn.models.config import DenoisingConfig, DHNConfig, NetworkConfig
+
+PAPER_NETWORK = NetworkConfig(
+    kind="transformer", width=128, depth=2, heads=4, activation="gelu", layer_norm=True
+)
+PAPER = DHNConfig(
+    block_size=2,
+    stride=1,
+    linked=False,
+    network=PAPER_NETWORK,
+    latent_size=128,
+    denoising_weight=1.0,
+    denoising_outputs="all",
+    inference=DenoisingConfig(steps=10, start="noise"),
+)
+PAIRED = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=1.0)
+TRANSFORMER = PAIRED.model_copy(
+    update={"network": NetworkConfig(kind="transformer", width=32, depth=2, heads=4)}
+)
+
+PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
+    "default": (DHNConfig(), {}),
+    "paper": (PAPER, {"learning_rate": 1e-3, "code_learning_rate": 1e-3}),
+    "paired": (PAIRED, {}),
+    "transformer": (TRANSFORMER, {"learning_rate": 2e-3}),
+}
+"""Name -> (model, changes to the training recipe)."""
+
+
+def get_preset(name: str) -> tuple[DHNConfig, dict[str, Any]]:
+    if name not in PRESETS:
+        raise UserError(f"unknown preset {name!r}; expected one of {', '.join(PRESETS)}.")
+    return PRESETS[name]

@@ -1,0 +1,203 @@
+"""Autodecoding: the code of a new trajectory, with the network frozen (paper, Sec. 3.5).
+
+The codes of the training set say what a plausible code is, and the training residuals say how
+exactly a trajectory can be expected to obey the model. Together they make fitting a code a small
+nonlinear least-squares problem with a Gaussian prior, which Levenberg-Marquardt solves in a few
+iterations for all trajectories side by side.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dhn.blocks import StateBlock
+from dhn.errors import UserError
+from dhn.models.contract import AbstractModel, WindowShape
+from dhn.training.batches import in_batches
+
+MAX_DIRECTIONS = 16
+CANDIDATES = 16
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CodePrior:
+    """Gaussian over codes, in as many principal directions of the codebook as matter."""
+
+    mean: np.ndarray
+    """(k,)"""
+    basis: np.ndarray
+    """(k, r): `z = mean + basis @ u` with `u ~ N(0, I)`."""
+    candidates: np.ndarray
+    """(c, r) whitened codes to start from: zero and some of the training set's."""
+    noise: float
+    """Root mean square residual of the training set."""
+
+    @classmethod
+    def fit(cls, codes: np.ndarray, noise: float) -> "CodePrior":
+        """From the training set's codes; directions without variance are left out."""
+        codes = np.asarray(codes, np.float64)
+        mean = codes.mean(0)
+        _, sizes, directions = np.linalg.svd(codes - mean, full_matrices=False)
+        deviations = sizes / np.sqrt(max(len(codes) - 1, 1))
+        keep = (deviations > 1e-4 * max(deviations.max(initial=0.0), 1e-30)) & (deviations > 1e-9)
+        r = max(1, min(int(keep.sum()), MAX_DIRECTIONS))
+        if not keep.any():  # a single trajectory, or codes that never moved
+            deviations = np.zeros_like(deviations)
+        basis = directions[:r].T * deviations[:r]
+        spread = np.where(deviations[:r] > 0, deviations[:r], 1.0)
+        whitened = (codes - mean) @ directions[:r].T / spread
+        order = np.argsort(whitened[:, 0])
+        chosen = order[np.linspace(0, len(order) - 1, min(CANDIDATES - 1, len(order))).astype(int)]
+        return cls(mean, basis, np.vstack([np.zeros((1, r)), whitened[chosen]]), float(noise))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "prior/mean": self.mean,
+            "prior/basis": self.basis,
+            "prior/candidates": self.candidates,
+            "prior/noise": np.array(self.noise),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "CodePrior":
+        return cls(
+            arrays["prior/mean"],
+            arrays["prior/basis"],
+            arrays["prior/candidates"],
+            float(arrays["prior/noise"]),
+        )
+
+
+class CodeFit(NamedTuple):
+    """Codes of new trajectories and how well the model then explains them."""
+
+    codes: Float[np.ndarray, "n k"]
+    loss: Float[np.ndarray, " n"]
+    """Mean squared residual over the observed windows; compare with `prior.noise**2`."""
+    root: Float[np.ndarray, "n k r"]
+    """Square root of the code's posterior covariance (Laplace): `z + root @ N(0, I)` samples it."""
+
+
+def autodecode(
+    model: AbstractModel,
+    states: StateBlock,
+    known: Bool[np.ndarray, "n T"],
+    prior: CodePrior,
+    *,
+    noise: float | None = None,
+    stages: tuple[int, ...] | None = None,
+    max_iterations: int = 30,
+    batch_size: int = 256,
+) -> CodeFit:
+    """Fit one code to each trajectory's observed states; `noise` overrides the prior's.
+
+    `stages` limits the fit to some of the model's stages (interpolation observes the coarsest
+    only). Trajectories are padded to whole batches, so their number does not recompile.
+    """
+    stages = tuple(range(len(model.window_shapes))) if stages is None else stages
+    shapes = [model.window_shapes[i] for i in stages]
+    n, length = known.shape
+    usable = [shape for shape in shapes if shape.reach < length]
+    windows = sum(_complete(np.asarray(known), shape).sum(1) for shape in usable)
+    if not usable or not np.all(windows > 0):
+        short = min(shape.reach + 1 for shape in shapes)
+        raise UserError(
+            f"fitting a code needs at least {short} consecutive observed states in every "
+            f"trajectory; got {length} states"
+            + ("." if not usable else f" with gaps in trajectory {int(np.argmin(windows))}.")
+            + " Observe more states or use a model with a smaller block."
+        )
+    dtype = jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))[0].dtype
+    arrays = (
+        jnp.asarray(prior.mean, dtype),
+        jnp.asarray(prior.basis, dtype),
+        jnp.asarray(prior.candidates, dtype),
+        jnp.asarray(max(noise or prior.noise, 1e-12), dtype),
+    )
+
+    def solve(part):
+        return _levenberg_marquardt(model, *part, arrays, stages, max_iterations)
+
+    parts = (jax.tree.map(lambda x: np.asarray(x, dtype), states), np.asarray(known))
+    return CodeFit(*in_batches(solve, parts, batch_size))
+
+
+def _complete(known, shape: WindowShape):
+    """(n, w): is every state of the window that starts there known?"""
+    steps = known.shape[1] - shape.reach
+    complete = known[:, :steps]
+    for i in range(1, shape.length):
+        complete = complete & known[:, i * shape.spacing : i * shape.spacing + steps]
+    return complete
+
+
+def _all_windows(states: StateBlock, shape: WindowShape) -> StateBlock:
+    """Every window of every trajectory, `(n * w, length, d)`."""
+    n, T, d = states.q.shape
+    steps = T - shape.reach
+    time = jnp.arange(steps)[:, None] + shape.spacing * jnp.arange(shape.length)
+    return jax.tree.map(lambda x: x[:, time].reshape(n * steps, shape.length, d), states)
+
+
+@eqx.filter_jit
+def _levenberg_marquardt(model, states, known, prior, stages, max_iterations):
+    mean, basis, candidates, noise = prior
+    n, r = states.q.shape[0], basis.shape[1]
+    shapes = model.window_shapes
+    live = [i for i in stages if shapes[i].reach < states.q.shape[1]]
+    windows = {i: _all_windows(states, shapes[i]) for i in live}
+    weights = {i: _complete(known, shapes[i]) for i in live}
+    # Residuals look at clean windows, so what unknown states hold must not reach them as NaN.
+    windows = jax.tree.map(lambda x: jnp.nan_to_num(x), windows)
+
+    def residuals(u):
+        z = mean + u @ basis.T
+        rows = []
+        for i in live:
+            steps = weights[i].shape[1]
+            codes = jnp.repeat(z, steps, axis=0)
+            said = model.stage_residuals(i, windows[i], codes).reshape(n, steps, -1)
+            rows.append((said * weights[i][..., None]).reshape(n, -1))
+        return jnp.concatenate(rows, axis=1) / noise
+
+    def objective(u):
+        return (residuals(u) ** 2).sum(1) + (u**2).sum(1)
+
+    # The best of several starts: the landscape over codes may have more than one valley.
+    scores = jax.lax.map(lambda c: objective(jnp.broadcast_to(c, (n, r))), candidates)
+    u = candidates[jnp.argmin(scores, axis=0)]
+
+    def linearise(u):
+        value = residuals(u)
+        tangents = jnp.broadcast_to(jnp.eye(r, dtype=u.dtype)[:, None, :], (r, n, r))
+        jacobian = jax.lax.map(lambda t: jax.jvp(residuals, (u,), (t,))[1], tangents)
+        hessian = jnp.einsum("anm,bnm->nab", jacobian, jacobian) + jnp.eye(r, dtype=u.dtype)
+        return hessian, jnp.einsum("anm,nm->na", jacobian, value) + u
+
+    def iterate(carry):
+        u, best, damping, count, _ = carry
+        hessian, gradient = linearise(u)
+        diagonal = jnp.einsum("naa->na", hessian)
+        damped = hessian + damping[:, None, None] * jax.vmap(jnp.diag)(diagonal)
+        step = jnp.linalg.solve(damped, gradient[..., None])[..., 0]
+        value = objective(u - step)
+        better = value < best
+        u = jnp.where(better[:, None], u - step, u)
+        gain = jnp.where(better, (best - value) / best, 0.0)
+        moving = better & (gain > 1e-4) | ~better & (damping < 1e3)
+        damping = jnp.where(better, damping * 0.2, damping * 8.0)
+        return u, jnp.where(better, value, best), damping, count + 1, moving.any()
+
+    start = (u, objective(u), jnp.full(n, 1e-2, u.dtype), 0, jnp.array(True))
+    u, _, _, count, _ = jax.lax.while_loop(lambda c: (c[3] < max_iterations) & c[4], iterate, start)
+    hessian, _ = linearise(u)
+    root = jnp.einsum("ka,nab->nkb", basis, jnp.linalg.cholesky(jnp.linalg.inv(hessian)))
+    observed = sum(weights[i].sum(1) for i in live)
+    per_window = residuals(u).shape[1] / sum(weights[i].shape[1] for i in live)
+    loss = (residuals(u) ** 2).sum(1) * noise**2 / (observed * per_window)
+    return mean + u @ basis.T, loss, root
