@@ -185,7 +185,7 @@ def _line(
     ax.plot(t, measured, color=colour, label=label, **_dots(known))
     if (~known & np.isfinite(x)).any():
         # The dashes begin at the last measured state, so that the two parts meet.
-        beside = known & (np.roll(~known, -1) | np.roll(~known, 1))
+        beside = known & (np.append(~known[1:], False) | np.append(False, ~known[:-1]))
         ax.plot(t, np.where(~known | beside, x, np.nan), color=colour, linestyle="--")
 
 
