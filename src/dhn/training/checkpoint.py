@@ -1,0 +1,133 @@
+"""Checkpoints of a run: the last two and the best, each whole and explaining itself."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+from dhn.data.scaling import Scaler
+from dhn.data.trajectories import Trajectories
+from dhn.errors import UserError
+from dhn.models.contract import AbstractModel, ModelContext
+from dhn.training.config import TrainingConfig
+from dhn.training.step import TrainState
+from dhn.training.storage import fill_tree, load_arrays, save_arrays, tree_arrays
+
+KIND = "training checkpoint"
+KEPT = 2
+
+
+def describe(
+    model: AbstractModel,
+    data: Trajectories,
+    scaler: Scaler,
+    context: ModelContext,
+    config: TrainingConfig,
+) -> dict[str, Any]:
+    """What a saved model must say of itself, as JSON values."""
+    settings = getattr(model, "config", None)
+    return {
+        "model": {
+            "class": type(model).__name__,
+            "config": {} if settings is None else settings.model_dump(mode="json"),
+        },
+        "training": config.model_dump(mode="json"),
+        "context": dataclasses.asdict(context),
+        "scaler": scaler.to_dict(),
+        "system": data.system,
+        "names": list(data.names),
+        "angles": [bool(angle) for angle in data.angles],
+        "units": dict(data.units),
+        "momenta": "p" if data.p is not None else "v",
+        "trajectories": len(data),
+        "data": data.fingerprint(),
+    }
+
+
+@final
+class Checkpoints:
+    """The checkpoint files of one run folder."""
+
+    def __init__(self, directory: Path):
+        if directory.exists() and not directory.is_dir():
+            raise UserError(f"{directory} is a file; give a folder for the run.")
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"the folder {directory} cannot be made: {error.strerror}.") from error
+        self.directory = directory
+
+    @property
+    def best(self) -> Path:
+        return self.directory / "best.safetensors"
+
+    def paths(self) -> list[Path]:
+        """The rolling checkpoints, oldest first."""
+        found = self.directory.glob("step-*.safetensors")
+        return sorted(path for path in found if re.fullmatch(r"step-\d{9}", path.stem))
+
+    def save(self, state: TrainState, metadata: Mapping[str, Any]) -> Path:
+        path = self.directory / f"step-{int(state.step):09d}.safetensors"
+        self._write(path, state, metadata)
+        for old in self.paths()[:-KEPT]:
+            old.unlink()
+        return path
+
+    def save_best(self, state: TrainState, metadata: Mapping[str, Any]) -> None:
+        self._write(self.best, state, metadata)
+
+    def _write(self, path: Path, state: TrainState, metadata: Mapping[str, Any]) -> None:
+        save_arrays(path, {"kind": KIND, **metadata, "step": int(state.step)}, tree_arrays(state))
+
+    def load(self, path: Path, template: TrainState) -> tuple[TrainState, dict[str, Any]]:
+        """State and metadata of a checkpoint; `template` says how the state is built."""
+        metadata, arrays = load_arrays(path, KIND)
+        return fill_tree(template, arrays, path), metadata
+
+    def load_last(
+        self, template: TrainState, description: Mapping[str, Any]
+    ) -> tuple[TrainState, dict[str, Any]]:
+        """The newest checkpoint, if it is of a run like this one."""
+        path = self.paths()[-1]
+        try:
+            metadata, arrays = load_arrays(path, KIND)
+        except UserError as error:
+            if len(self.paths()) > 1 and "damaged" in str(error):
+                before = self.paths()[-2].name
+                raise UserError(f"{error} Or delete it to resume from {before}.") from error
+            raise
+        check_same_run(metadata, description, path)
+        return fill_tree(template, arrays, path), metadata
+
+
+def check_same_run(stored: Mapping[str, Any], current: Mapping[str, Any], path: str | Path) -> None:
+    """A `UserError` that names the first thing that has changed since the checkpoint."""
+    if stored["data"] != current["data"]:
+        raise UserError(
+            f"{path} was trained on other data (fingerprint {stored['data'][:12]}, now "
+            f"{current['data'][:12]}); resume with the same data, or train into a new folder."
+        )
+    for part in ("model", "training", "scaler", "context"):
+        change = _first_change(stored[part], current[part], part)
+        if change is not None:
+            name, before, now = change
+            raise UserError(
+                f"{path} was trained with {name} = {before!r}, now it is {now!r}; resume with "
+                f"the old value, or train into a new folder."
+            )
+
+
+def _first_change(stored: Any, current: Any, name: str) -> tuple[str, Any, Any] | None:
+    if isinstance(stored, Mapping) and isinstance(current, Mapping):
+        for key in [*stored, *(key for key in current if key not in stored)]:
+            change = _first_change(stored.get(key), current.get(key), f"{name}.{key}")
+            if change is not None:
+                return change
+        return None
+    same = _plain(stored) == _plain(current)
+    return None if same else (name, stored, current)
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(x) for x in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,122 @@
+"""From trajectories to what the compiled steps read: scaled arrays and window starts."""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dhn.blocks import StateBlock, window_starts
+from dhn.data.scaling import Scaler
+from dhn.data.trajectories import Trajectories
+from dhn.errors import UserError
+from dhn.models.contract import ModelContext, WindowShape
+from dhn.training.step import TrainingData
+
+SMALLEST_BUCKET = 1024
+
+
+def bucket(count: int) -> int:
+    """Rows that arrays of `count` rows are padded to, so that few different shapes compile."""
+    return max(SMALLEST_BUCKET, 1 << (count - 1).bit_length())
+
+
+def check_trainable(data: Trajectories) -> None:
+    """A `UserError` unless the data have momenta (or velocities) on one even grid of times."""
+    if data.momenta is None:
+        raise UserError(
+            f"training needs momenta p or velocities v beside the coordinates "
+            f"{', '.join(data.names)}; these data have neither. Add columns for p or v."
+        )
+    if not data.is_uniform:
+        steps = np.diff(data.t, axis=-1)
+        steps = steps[np.isfinite(steps)]
+        came = (
+            f"steps from {steps.min():.6g} to {steps.max():.6g}"
+            if steps.size
+            else f"{data.states} state(s) a trajectory"
+        )
+        raise UserError(
+            f"training needs one constant time step; these data have {came}. "
+            f"Regrid them first: interpolate q and p onto evenly spaced times."
+        )
+
+
+def usable_states(data: Trajectories) -> Bool[np.ndarray, "n T"]:
+    """Known states whose numbers are all there."""
+    assert data.momenta is not None
+    return np.asarray(data.known & data.has_value & np.isfinite(data.momenta).all(-1))
+
+
+def prepare(
+    data: Trajectories,
+    scaler: Scaler,
+    window_shapes: Sequence[WindowShape],
+    precision: str = "float32",
+    usable: Bool[np.ndarray, "n T"] | None = None,
+) -> TrainingData:
+    """Scaled states on the device, padded to a bucket, and every window's start for each stage.
+
+    `usable` narrows the states that windows may contain, e.g. to leave some out for validation.
+    """
+    check_trainable(data)
+    known = usable_states(data) if usable is None else usable & usable_states(data)
+    rows = bucket(len(data))
+
+    def on_device(x: Float[np.ndarray, "n T d"]):
+        padded = np.zeros((rows, *x.shape[1:]), precision)
+        padded[: len(x)] = np.where(np.isfinite(x), x, 0.0)
+        return jnp.asarray(padded)
+
+    starts, counts = [], []
+    for shape in window_shapes:
+        found = window_starts(known, shape.length, shape.spacing)
+        padded = np.zeros((bucket(len(found)), 2), np.int32)
+        padded[: len(found)] = found
+        starts.append(jnp.asarray(padded))
+        counts.append(jnp.asarray(len(found), jnp.int32))
+    q, p = scaler.transform(data)
+    return TrainingData(StateBlock(on_device(q), on_device(p)), tuple(starts), tuple(counts))
+
+
+def make_context(data: Trajectories, scaler: Scaler) -> ModelContext:
+    """What a model must know of the data before it has weights."""
+    check_trainable(data)
+    q, p = scaler.transform(data)
+    return ModelContext(
+        dim=data.dim,
+        time_step=data.time_step,
+        angles=tuple(bool(angle) for angle in data.angles),
+        radian=tuple(float(1 / scale) for scale in scaler.q_scale),
+        changes=typical_changes(np.concatenate([q, p], axis=-1), usable_states(data)),
+    )
+
+
+def typical_changes(
+    states: Float[np.ndarray, "n T m"], known: Bool[np.ndarray, "n T"]
+) -> tuple[float, ...]:
+    """Root mean square change over 1, 2, 4, ... steps, on pairs of known states."""
+    found: list[float | None] = []
+    lag = 1
+    while lag < states.shape[1]:
+        pairs = known[:, lag:] & known[:, :-lag]
+        change = (states[:, lag:] - states[:, :-lag])[pairs]
+        found.append(float(np.sqrt(np.mean(change**2))) if change.size else None)
+        lag *= 2
+    sizes = [x for x in found if x is not None]
+    if not sizes:
+        raise UserError(
+            "training needs at least two known states in some trajectory; these data have none."
+        )
+    if max(sizes) <= 0.0:
+        raise UserError(
+            "the states never change over time, so there is nothing to learn; "
+            "use trajectories that move."
+        )
+    # A lag without pairs (only every second state known, say) takes its neighbour's change; and a
+    # whole period later nothing has changed, which must not become a unit of error: never fall.
+    filled, last = [], next(x for x in sizes if x > 0.0)
+    for size in found:
+        last = last if size is None else max(last, size)
+        filled.append(last)
+    return tuple(filled)

@@ -1,0 +1,201 @@
+"""Validation on a part of the training set that no step sees."""
+
+import dataclasses
+from typing import final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from dhn.blocks import StateBlock, cut_windows, window_starts
+from dhn.data.scaling import Scaler
+from dhn.data.trajectories import Trajectories
+from dhn.models.contract import AbstractModel, WindowShape
+from dhn.training.autodecode import CodePrior, autodecode
+from dhn.training.prepare import usable_states
+from dhn.training.step import TrainingData
+
+ENOUGH_TRAJECTORIES = 20
+MOST_TRAJECTORIES = 64
+"""Held-out trajectories that the validation loss looks at; more would only cost time."""
+WINDOWS = 512
+SPLIT_STREAM = 0x5EED
+"""Keeps the split's random numbers apart from other uses of the same seed."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Split:
+    """Which states train, and which states measure the validation loss."""
+
+    train: Bool[np.ndarray, "n T"]
+    validation: Bool[np.ndarray, "n T"]
+    """States on which the loss is taken; empty without validation."""
+    held_out: Bool[np.ndarray, " n"]
+    """Trajectories without a row in the codebook: their codes are fitted with `autodecode`."""
+
+
+def choose_split(
+    known: Bool[np.ndarray, "n T"], shapes: tuple[WindowShape, ...], fraction: float, seed: int
+) -> Split:
+    """Whole trajectories if there are twenty or more, else the end of every trajectory.
+
+    The code of a held-out trajectory is fitted on its first half and the loss taken on its
+    second, as in completion. Without enough states for either, there is no validation.
+    """
+    nothing = Split(known, np.zeros_like(known), np.zeros(len(known), bool))
+    if fraction <= 0:
+        return nothing
+    first, second = _halves(known, 0.5)
+    eligible = _has_windows(first, shapes) & _has_windows(second, shapes)
+    rng = np.random.default_rng([SPLIT_STREAM, seed % 2**63])
+    count = round(fraction * len(known))
+    if len(known) >= ENOUGH_TRAJECTORIES and 1 <= count <= eligible.sum():
+        held_out = np.zeros(len(known), bool)
+        held_out[rng.permutation(np.flatnonzero(eligible))[:count]] = True
+        train = known & ~held_out[:, None]
+        if _has_windows(train, shapes).any():
+            return Split(train, second & held_out[:, None], held_out)
+    train, end = _halves(known, 1 - fraction)
+    if not _has_windows(end, shapes).any():
+        # The end is shorter than a window: take as much as the longest window needs.
+        longest = max(shape.reach for shape in shapes) + 1
+        train, end = _halves(known, 1 - min(1.0, longest / known.shape[1]))
+    windows = _count_windows
+    enough = all(windows(train, shape) >= windows(end, shape) > 0 for shape in shapes)
+    return Split(train, end, nothing.held_out) if enough else nothing
+
+
+def _halves(
+    known: Bool[np.ndarray, "n T"], share: float
+) -> tuple[Bool[np.ndarray, "n T"], Bool[np.ndarray, "n T"]]:
+    """The known states before and after `share` of each trajectory's length."""
+    length = known.shape[1] - np.argmax(known[:, ::-1], axis=1)
+    early = np.arange(known.shape[1]) < np.floor(share * length)[:, None]
+    return known & early, known & ~early
+
+
+def _complete(known: Bool[np.ndarray, "n T"], shape: WindowShape) -> Bool[np.ndarray, "n w"]:
+    steps = known.shape[1] - shape.reach
+    complete = np.ones((len(known), max(steps, 0)), bool)
+    for i in range(shape.length if steps > 0 else 0):
+        complete &= known[:, i * shape.spacing : i * shape.spacing + steps]
+    return complete
+
+
+def _count_windows(known: Bool[np.ndarray, "n T"], shape: WindowShape) -> int:
+    return int(_complete(known, shape).sum())
+
+
+def _has_windows(
+    known: Bool[np.ndarray, "n T"], shapes: tuple[WindowShape, ...]
+) -> Bool[np.ndarray, " n"]:
+    """Trajectories with a window of every stage."""
+    return np.all([_complete(known, shape).any(1) for shape in shapes], axis=0)
+
+
+@final
+class Validator:
+    """Measures the validation loss; the same windows and the same noise every time."""
+
+    def __init__(
+        self,
+        data: Trajectories,
+        scaler: Scaler,
+        shapes: tuple[WindowShape, ...],
+        split: Split,
+        training: TrainingData,
+        precision: str,
+        seed: int,
+    ):
+        self.split, self.shapes, self.training = split, shapes, training
+        self.key = jr.fold_in(jr.key(SPLIT_STREAM), seed % 2**31)
+        self.trained_rows = np.flatnonzero(~split.held_out)
+        self.held_rows = np.flatnonzero(split.held_out)
+        self.enabled = bool(split.validation.any())
+        q, p = scaler.transform(data)
+        known = usable_states(data)
+        self._held_states = StateBlock(
+            *(np.nan_to_num(x[self.held_rows]).astype(precision) for x in (q, p))
+        )
+        self._held_known = known[self.held_rows]
+        self._observed = _halves(self._held_known, 0.5)[0] if len(self.held_rows) else None
+        self._checked = slice(0, MOST_TRAJECTORIES)
+        self._picks = self._choose_windows(seed) if self.enabled else ()
+
+    def _choose_windows(self, seed: int) -> tuple[np.ndarray, ...]:
+        rng = np.random.default_rng([SPLIT_STREAM, 1, seed % 2**63])
+        visible = self.split.validation.copy()
+        visible[self.held_rows[MOST_TRAJECTORIES:]] = False
+        picks = []
+        for shape in self.shapes:
+            starts = window_starts(visible, shape.length, shape.spacing)
+            picks.append(starts[rng.integers(0, len(starts), WINDOWS)])
+        return tuple(picks)
+
+    def noise(self, model: AbstractModel, codes: Array) -> float:
+        """Root mean square residual over training windows: how exactly data obey the model."""
+        total = [
+            _mean_square(model, i, self.training, codes, jr.fold_in(self.key, i))
+            for i in range(len(self.shapes))
+        ]
+        return float(np.sqrt(np.mean([float(x) for x in total])))
+
+    def loss(self, model: AbstractModel, codes: Array) -> float | None:
+        """The training loss on held-out windows; None if nothing was held out."""
+        if not self.enabled:
+            return None
+        if self._observed is not None:
+            part = self._checked
+            fitted = self._autodecode(
+                model, codes, jax.tree.map(lambda x: x[part], self._held_states),
+                self._observed[part],
+            )  # fmt: skip
+            codes = codes.at[self.held_rows[part]].set(jnp.asarray(fitted, codes.dtype))
+        picks = tuple(jnp.asarray(pick) for pick in self._picks)
+        return float(_loss(model, self.training.states, picks, codes, self.key))
+
+    def all_codes(self, model: AbstractModel, codes: Array) -> Float[np.ndarray, "n k"]:
+        """The codebook with the codes of held-out trajectories, fitted on all their states."""
+        found = np.array(codes[: len(self.split.held_out)])
+        if len(self.held_rows):
+            found[self.held_rows] = self._autodecode(
+                model, codes, self._held_states, self._held_known
+            )
+        return found
+
+    def _autodecode(self, model, codes, states, known) -> np.ndarray:
+        book = np.asarray(codes)[self.trained_rows]
+        prior = _of_full_rank(CodePrior.fit(book, self.noise(model, codes)))
+        return autodecode(model, states, known, prior, batch_size=MOST_TRAJECTORIES).codes
+
+
+def _of_full_rank(prior: CodePrior) -> CodePrior:
+    """The same prior with empty directions added, so that its shapes do not change in a run."""
+    size, rank = prior.basis.shape
+    more = max(min(size, 16) - rank, 0)
+    return dataclasses.replace(
+        prior,
+        basis=np.pad(prior.basis, ((0, 0), (0, more))),
+        candidates=np.pad(prior.candidates, ((0, 0), (0, more))),
+    )
+
+
+@eqx.filter_jit
+def _mean_square(model, stage: int, data: TrainingData, codes, key):
+    pick = data.starts[stage][jr.randint(key, (WINDOWS,), 0, data.counts[stage])]
+    windows = cut_windows(data.states, pick[:, 0], pick[:, 1], *model.window_shapes[stage])
+    return jnp.mean(model.stage_residuals(stage, windows, codes[pick[:, 0]]) ** 2)
+
+
+@eqx.filter_jit
+def _loss(model, states: StateBlock, picks: tuple[Array, ...], codes, key):
+    windows = tuple(
+        cut_windows(states, pick[:, 0], pick[:, 1], *shape)
+        for pick, shape in zip(picks, model.window_shapes, strict=True)
+    )
+    terms = model.losses(windows, tuple(codes[pick[:, 0]] for pick in picks), key)
+    return sum(terms.values())
