@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 HEADER = "dhn"
 LAYOUT = 1
 OPTIONAL = ("p", "v", "noise")
+_HEADER_TYPES = {
+    **dict.fromkeys(
+        ("shape", "fields", "names", "angles", "ids", "params", "q_levels", "p_levels"), list
+    ),
+    **dict.fromkeys(("units", "meta"), dict),
+    "shared_time": bool,
+}
 
 
 def header_dict(data: "Trajectories") -> dict[str, Any]:
@@ -44,19 +51,20 @@ def header_dict(data: "Trajectories") -> dict[str, Any]:
 
 def parse_header(text: str | bytes) -> dict[str, Any]:
     """The header of one of our own files, or a `UserError`."""
+    damaged = UserError("its field 'dhn' (names, ids, units, ...) is damaged; write it anew.")
     try:
         header = json.loads(text)
-        if not isinstance(header, dict) or not isinstance(header["layout"], int):
-            raise ValueError
-    except (ValueError, KeyError):
-        raise UserError(
-            "its field 'dhn' (names, ids, units, ...) is damaged; write it anew."
-        ) from None
+    except ValueError:
+        raise damaged from None
+    if not isinstance(header, dict) or not isinstance(header.get("layout"), int):
+        raise damaged
     if header["layout"] > LAYOUT:
         raise UserError(
             f"it was written by a newer dhn (layout {header['layout']}, this one reads {LAYOUT}); "
             f"upgrade dhn."
         )
+    if not all(isinstance(header.get(k), kind) for k, kind in _HEADER_TYPES.items()):
+        raise damaged
     return header
 
 

@@ -112,8 +112,11 @@ def _format(path: Path) -> Format:
 
 
 def _load(implementation: ModuleType, form: Format, path: Path) -> Any:
-    with open(path, "rb") as file:
-        start = file.read(16)
+    try:
+        with open(path, "rb") as file:
+            start = file.read(16)
+    except OSError as error:
+        raise UserError(f"it cannot be opened: {error.strerror}; check its permissions.") from error
     for signature, endings in _SIGNATURES.items():
         if start.startswith(signature) and path.suffix.lower() not in endings:
             raise UserError(

@@ -69,8 +69,8 @@ def concatenate(parts: "Sequence[Trajectories]") -> dict[str, Any]:
                     f"cannot concatenate: only some parts have {what}; "
                     f"use replace({what}=None) on those that do."
                 )
-        a, b = first.noise, other.noise
-        if (a is None) != (b is None) or not np.array_equal(a, b, equal_nan=True):  # type: ignore
+        a, b = (np.nan if x.noise is None else x.noise for x in (first, other))
+        if not np.array_equal(a, b, equal_nan=True):
             raise UserError(
                 "cannot concatenate: the noise differs; use replace(noise=...) to make it equal."
             )

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float
@@ -45,7 +45,7 @@ class Scaler:
             object.__setattr__(self, field.name, array)
 
     @classmethod
-    def fit(cls, train: Trajectories) -> Self:
+    def fit(cls, train: Trajectories) -> "Scaler":
         """From the known states of `train`; without momenta the unit of action is 1."""
         known = np.asarray(train.known)
         if not known.any():
@@ -55,7 +55,7 @@ class Scaler:
         scale = _positive(_rms(q - shift), np.abs(q).max(0))
         action = 1.0
         if train.momenta is not None:
-            action = float(_rms(_rms(train.momenta[known]) * scale))
+            action = float(np.sqrt(np.mean(np.square(_rms(train.momenta[known]) * scale))))
             action = action if action > 0 else 1.0
         return cls(q_shift=shift, q_scale=scale, p_scale=action / scale)
 
@@ -116,12 +116,12 @@ class Scaler:
         return {f.name: getattr(self, f.name).tolist() for f in dataclasses.fields(self)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any]) -> "Scaler":
         """The inverse of `to_dict`."""
         names = {f.name for f in dataclasses.fields(cls)}
         if set(values) != names:
             raise UserError(f"a scaling has the fields {sorted(names)}; got {sorted(values)}.")
-        return cls(**values)
+        return cls(**{name: np.asarray(values[name], dtype=np.float64) for name in names})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scaler) and self.to_dict() == other.to_dict()

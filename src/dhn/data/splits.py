@@ -9,7 +9,9 @@ import numpy as np
 from dhn.errors import UserError
 
 
-def split_indices(n: int, parts: float | Sequence[float], seed: int) -> list[np.ndarray]:
+def split_indices(
+    n: int, parts: int | float | Sequence[int | float], seed: int
+) -> list[np.ndarray]:
     """Disjoint, sorted positions that cover `0..n-1`; the same seed gives the same parts.
 
     One number is the first part and the rest makes the second. A sequence names every part.
@@ -20,7 +22,7 @@ def split_indices(n: int, parts: float | Sequence[float], seed: int) -> list[np.
     return [np.sort(x) for x in np.split(order, np.cumsum(counts)[:-1])]
 
 
-def part_counts(n: int, parts: float | Sequence[float]) -> list[int]:
+def part_counts(n: int, parts: int | float | Sequence[int | float]) -> list[int]:
     """Sizes of the parts; each at least 1, together `n`."""
     single = isinstance(parts, int | float | np.number)
     sizes = [parts] if single else list(parts)

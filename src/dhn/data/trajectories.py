@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self, final
+from typing import Any, final, no_type_check
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from dhn.data.validation import validated
 from dhn.errors import UserError
 
 
+@no_type_check  # at run time: the annotations tell what the fields are once constructed, while the
+# constructor takes whatever `np.asarray` does and says itself, in plain words, what is wrong.
 @final
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Trajectories:
@@ -73,7 +75,7 @@ class Trajectories:
         v: Sequence[Any] | None = None,
         known: Sequence[Any] | None = None,
         **fields: Any,
-    ) -> Self:
+    ) -> "Trajectories":
         """From one `(T_i, d)` (or `(T_i,)`) array a trajectory, of any lengths.
 
         `t` is a list likewise, or one array from which shorter trajectories take the beginning.
@@ -181,7 +183,9 @@ class Trajectories:
         """A copy with other fields. `known` stays unless it is among the changes."""
         return dataclasses.replace(self, **changes)
 
-    def split(self, parts: float | Sequence[float], seed: int) -> "tuple[Trajectories, ...]":
+    def split(
+        self, parts: int | float | Sequence[int | float], seed: int
+    ) -> "tuple[Trajectories, ...]":
         """Random parts: `split(0.8, seed=0)`, `split((0.7, 0.2, 0.1), seed=0)` or counts (ints).
 
         One number makes two parts. Every trajectory is in exactly one part, in its old order.

@@ -1,6 +1,7 @@
 """CSV: one row a state, numbers with all their digits, our header in a `# dhn` line on top."""
 
 import csv
+import io
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ def load(path: Path) -> Table:
         raise UserError("it is not text in UTF-8; save it as 'CSV UTF-8'.") from None
     if "\0" in text:
         raise UserError("it holds binary data, not text; check that it is a CSV file.")
-    lines = text.splitlines(keepends=True)
+    lines = list(io.StringIO(text))
     header, skipped = None, 0
     for line in lines:
         if line.startswith(_PREFIX):
@@ -30,24 +31,25 @@ def load(path: Path) -> Table:
     if skipped == len(lines):
         raise UserError("it is empty; expected column names and one row a state.")
     separator = max(",;\t", key=lines[skipped].count)
-    numbered: list[tuple[int, list[str]]] = []
+    rows: list[list[str]] = []
+    numbers: list[int] = []  # of the lines in the file, as an editor shows them
     reader = csv.reader(lines[skipped:], delimiter=separator, strict=True)
     try:
         for cells in reader:
             if any(cells):
-                numbered.append((skipped + reader.line_num, cells))
+                rows.append(cells)
+                numbers.append(skipped + reader.line_num)
     except csv.Error as error:
         raise UserError(f"line {skipped + reader.line_num}: {error}; mend the quotes.") from None
-    names = _names(*numbered.pop(0))
-    for number, cells in numbered:
+    names = _names(numbers.pop(0), rows.pop(0))
+    for number, cells in zip(numbers, rows, strict=True):
         if len(cells) != len(names):
             raise UserError(
                 f"line {number} has {len(cells)} cells but there are {len(names)} columns; "
                 f"complete the line or remove it."
             )
-    columns = list(zip(*(cells for _, cells in numbered), strict=True)) or [()] * len(names)
-    rows = [number for number, _ in numbered]
-    return Table(dict(zip(names, columns, strict=True)), header, lambda i: f"line {rows[i]}")
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return Table(dict(zip(names, columns, strict=True)), header, lambda i: f"line {numbers[i]}")
 
 
 def save(path: Path, table: Table) -> None:
