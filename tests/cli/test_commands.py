@@ -124,7 +124,7 @@ def test_inspect_tells_the_facts(call):
     assert abs(found["energy"]["range"]["max"]) < 1e-8
     assert found["energy"]["relative_change"]["max"] < 1e-8
     table = call("inspect", "dp.npz")
-    for word in ("8 trajectories of double_pendulum", "theta1", "p_theta2", "l2", "energy"):
+    for word in ("8 trajectories of double_pendulum", "angle [rad]", "p_theta2", "l2", "energy"):
         assert word in table
 
 

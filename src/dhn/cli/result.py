@@ -29,7 +29,8 @@ class Result:
 
             # Off a terminal rich would cut tables at 80 columns; a file or a pipe has room.
             width = None if sys.stdout.isatty() else 160
-            console = Console(highlight=False, width=width)
+            # No markup: rich would take a unit such as [rad], or a name in a file, for a tag.
+            console = Console(highlight=False, markup=False, width=width)
             # Printed by hand: rich itself would make a closed pipe (`| head`) a failure.
             with console.capture() as captured:
                 self.draw(console)
