@@ -28,7 +28,8 @@ format: $(READY)  ## mend the style
 	$(BIN)/ruff format .
 
 bench: $(READY)  ## speed, each as a ratio against a reference
-	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
+	@set -e; for file in $$(grep -l __main__ benchmarks/*.py); do \
+	  echo "== $$file"; $(BIN)/python $$file; done
 
 setup: $(READY)  ## the virtual environment alone
 

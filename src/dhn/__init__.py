@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from dhn.data import Trajectories as Trajectories
     from dhn.data import read as read
     from dhn.data import write as write
+    from dhn.inference.estimator import DHN as DHN
+    from dhn.inference.estimator import load as load
     from dhn.systems import SYSTEMS as SYSTEMS
     from dhn.systems import System as System
     from dhn.systems import get_system as get_system
+    from dhn.systems import register as register
     from dhn.systems import simulate as simulate
 
 # Public name -> the module it comes from. A new name goes here, above, and into __all__;
@@ -23,19 +26,25 @@ _WHERE = {
     "SYSTEMS": "dhn.systems",
     "System": "dhn.systems",
     "get_system": "dhn.systems",
+    "register": "dhn.systems",
     "simulate": "dhn.systems",
     "Trajectories": "dhn.data",
     "read": "dhn.data",
     "write": "dhn.data",
+    "DHN": "dhn.inference.estimator",
+    "load": "dhn.inference.estimator",
 }
 
 __all__ = [
+    "DHN",
     "SYSTEMS",
     "System",
     "Trajectories",
     "UserError",
     "get_system",
+    "load",
     "read",
+    "register",
     "simulate",
     "write",
 ]
