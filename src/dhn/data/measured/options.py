@@ -1,0 +1,163 @@
+"""Everything a person can say about a measured file, as one frozen object with checks."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from dhn.systems import System
+
+TIME_UNITS: Mapping[str, float] = {
+    **{"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0},
+    **{"ms": 1e-3, "msec": 1e-3, "millisecond": 1e-3, "milliseconds": 1e-3},
+    **{"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0},
+}
+"""Unit of a time column -> seconds."""
+
+_LISTS = ("q", "v", "p", "markers", "missing", "angles", "mass", "split")
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class ImportOptions:
+    """What stands in which column, and what to make of it.
+
+    A column is named, or given by its position from 1; in .mat, .npz and HDF5 files a column is a
+    variable (`theta`), a field (`log.theta`) or one row or column of it (`Y:2`). `name=column`
+    gives a coordinate another name. A star (`Y_*:1`) stands for several variables, all trials.
+    """
+
+    time: str | None = None
+    """Column of the times. Without one: t, time, ... if there is, else `rate`."""
+    q: tuple[str, ...] = ()
+    """Columns of the coordinates."""
+    v: tuple[str, ...] = ()
+    """Columns of the velocities, in the order of the coordinates."""
+    p: tuple[str, ...] = ()
+    """Columns of the momenta, where they are measured."""
+    trial: str | None = None
+    """Column that labels the trials; `restart`: a new trial begins where time goes back."""
+    markers: tuple[str, ...] = ()
+    """x and y columns of the markers on a chain of links, from the pivot to the tip."""
+    y_down: bool = False
+    """The markers' y axis points down, as pixels do."""
+    rate: float | None = None
+    """Samples a second, for files without times."""
+    time_unit: str | None = None
+    """Unit of the times (s, ms, us, ns, min, h); else what the header says, else seconds."""
+    missing: tuple[float, ...] = ()
+    """Numbers that mean "no measurement", such as -9999."""
+    angles: tuple[str, ...] = ()
+    """Names of the coordinates that are angles."""
+    degrees: bool = False
+    """Angles (all coordinates, if `angles` names none) and their velocities are in degrees."""
+    unwrap: bool = True
+    """Make angles continuous: add full turns where they jump by more than half of one."""
+    mass: tuple[float, ...] = ()
+    """Masses, one a coordinate, or a mass matrix row by row: p = M v."""
+    system: "System | str | None" = None
+    """System whose Lagrangian turns velocities into momenta."""
+    params: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Constants of that system, the same for all trials."""
+    dt: float | None = None
+    """Spacing of the uniform grid; by default the sampling step of the data."""
+    gap: float | None = None
+    """A hole in the times longer than this many seconds begins a new trial."""
+    smooth: bool = False
+    """Take q, too, from the local fit that gives velocities."""
+    edges: Literal["mark", "drop", "keep"] = "mark"
+    """States at the ends of a stretch whose computed velocity is uncertain: unknown, left out, or
+    known like all others."""
+    segment: int | None = None
+    """Cut every run into trajectories of this many states."""
+    hop: int | None = None
+    """States from the start of one segment to the next; by default the segment's length."""
+    codes: Literal["own", "run", "all"] = "run"
+    """Who shares a latent code: nobody, the segments of a run, or all trajectories."""
+    split: tuple[float, ...] = ()
+    """Fractions of every run, in time, for train(, validation) and test."""
+    test_trials: str | None = None
+    """Trials (a pattern such as `vad*`) that go to the test part as a whole."""
+
+    def __post_init__(self):
+        for name in _LISTS:
+            value = getattr(self, name)
+            alone = isinstance(value, str | int | float)
+            value = (value,) if alone else tuple(value)
+            if name in ("q", "v", "p", "markers", "angles"):
+                value = tuple(str(x) for x in value)
+            object.__setattr__(self, name, value)
+        for name in ("time", "trial"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else str(value))
+        self._check()
+
+    def _check(self) -> None:
+        for name in ("rate", "dt", "gap"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise UserError(f"{name} must be a positive number; got {value!r}.")
+        for name in ("segment", "hop"):
+            value = getattr(self, name)
+            least = 2 if name == "segment" else 1
+            if value is not None and (not isinstance(value, int) or value < least):
+                raise UserError(f"{name} must be a whole number from {least}; got {value!r}.")
+        if self.hop is not None and self.segment is None:
+            raise UserError("hop says how far segments lie apart; give segment, their length, too.")
+        if self.q and self.markers:
+            raise UserError("give q or markers, not both: the markers' angles become q.")
+        if self.markers and (self.v or self.p):
+            raise UserError("with markers, velocities come from the angles; leave v and p out.")
+        if self.rate is not None and self.time is not None:
+            raise UserError("give a time column or a sampling rate, not both.")
+        if self.time_unit is not None and self.time_unit not in TIME_UNITS:
+            raise UserError(
+                f"time_unit must be one of s, ms, us, ns, min, h; got {self.time_unit!r}."
+            )
+        if self.mass and (self.system is not None or self.p):
+            raise UserError(
+                "momenta come from one source: give one of p (measured), mass and system."
+            )
+        if self.params and self.system is None:
+            raise UserError("params are constants of a system; name the system, too.")
+        for name, choices in (
+            ("edges", ("mark", "drop", "keep")),
+            ("codes", ("own", "run", "all")),
+        ):
+            if getattr(self, name) not in choices:
+                raise UserError(
+                    f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}."
+                )
+        if self.split:
+            self._check_split()
+
+    def _check_split(self) -> None:
+        fits = len(self.split) in (2, 3) and all(x > 0 for x in self.split)
+        if not fits or abs(math.fsum(self.split) - 1) > 1e-9:
+            raise UserError(
+                f"split needs two or three positive fractions that add up to 1, such as "
+                f"0.7,0.15,0.15; got {','.join(f'{x:g}' for x in self.split)}."
+            )
+        if self.test_trials is not None and len(self.split) != 2:
+            raise UserError(
+                "test_trials already names the test part; split the others into two fractions "
+                "(train, validation) or leave split out."
+            )
+
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        """The options by name, to tell them from other keyword arguments."""
+        return frozenset(f.name for f in dataclasses.fields(cls))
+
+    @classmethod
+    def of(cls, **options: Any) -> "ImportOptions":
+        """From keyword arguments; an unknown one is the user's mistake."""
+        unknown = sorted(set(options) - cls.names())
+        if unknown:
+            raise UserError(
+                f"there is no import option {unknown[0]!r}; they are {', '.join(sorted(cls.names()))}."
+            )
+        return cls(**options)
