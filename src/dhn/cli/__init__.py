@@ -17,6 +17,11 @@ COMMANDS = (
     "systems",
     "simulate",
     "inspect",
+    "train",
+    "forecast",
+    "interpolate",
+    "infer",
+    "evaluate",
 )
 
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C

@@ -40,3 +40,22 @@ def check_writable(path: Path) -> None:
         raise UserError(f"{path} is a folder; name a file to write, such as {path / 'out.npz'}.")
     if not path.parent.is_dir():
         raise UserError(f"the folder {path.parent} does not exist; make it: mkdir -p {path.parent}")
+
+
+RunFolder = Annotated[
+    tyro.conf.Positional[Path],
+    tyro.conf.arg(metavar="RUN", help="Folder of a trained model, as made by `dhn train`."),
+]
+
+
+def seconds(text: str) -> float:
+    """A duration such as 90, 90s, 5m or 1.5h, in seconds."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
+    try:
+        value = float(number) * units[unit]
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise UserError(f"--budget must be a duration such as 90s, 5m or 1h; got {text!r}.")
+    return value

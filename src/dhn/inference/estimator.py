@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from dhn.baselines.registry import build_model, count_parameters
 from dhn.blocks import StateBlock, cut_windows
 from dhn.data.scaling import Scaler
 from dhn.data.trajectories import Trajectories
@@ -24,7 +25,7 @@ from dhn.inference.forecast import forecast
 from dhn.inference.interpolate import interpolate
 from dhn.inference.options import apply_options
 from dhn.inference.probe import LinearProbe
-from dhn.inference.registry import build_model
+from dhn.inference.registry import config_class
 from dhn.models.config import DHNConfig
 from dhn.models.presets import get_preset
 from dhn.training.autodecode import CodeFit, CodePrior, autodecode
@@ -32,6 +33,8 @@ from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
 from dhn.training.prepare import make_context, prepare, usable_states
 
+POOR_FIT = 100.0
+"""A mean squared residual so many times the training set's calls for a warning."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -103,6 +106,15 @@ class AbstractEstimator(abc.ABC):
             raise UserError("this model has not been trained; call fit(...) first.")
         return self.artifact
 
+    @property
+    def parameters(self) -> int:
+        """Trainable numbers, codes not counted."""
+        return count_parameters(self.trained.model)
+
+    def poorly_explained(self, fits: CodeFit) -> np.ndarray:
+        """(n,) bool: trajectories whose residual is far above what training left."""
+        return fits.loss > POOR_FIT * self.trained.prior.noise**2
+
     def fit_codes(self, data: Trajectories) -> CodeFit:
         """Autodecode: the code of each new trajectory, from its known states."""
         made = self.trained
@@ -120,21 +132,24 @@ class AbstractEstimator(abc.ABC):
         steps: int,
         *,
         codes: np.ndarray | None = None,
+        fits: CodeFit | None = None,
         samples: int = 1,
         seed: int = 0,
     ) -> Trajectories:
         """The observed states followed by `steps` predicted ones.
 
-        The codes are fitted on the observed states unless given. `samples > 1` draws codes from
-        their posterior (and denoising noise where the model has it) and adds quantiles.
+        The codes are fitted on the observed states unless `codes` (or a `fit_codes` of before)
+        are given. `samples > 1` draws codes from their posterior, and denoising noise where the
+        model has it, and adds quantiles.
         """
         made = self.trained
         if steps < 1:
             raise UserError(f"steps must be at least 1; got {steps}.")
         states, known = self._states(observed)
         self._check_context(known)
-        fitted = self.fit_codes(observed) if codes is None else None
-        centre = fitted.codes if fitted is not None else np.asarray(codes)
+        if codes is None and fits is None:
+            fits = self.fit_codes(observed)
+        centre = fits.codes if fits is not None else np.asarray(codes)
         key = jr.key(seed)
         with jax.enable_x64(made.training.precision == "float64"):
             path = forecast(made.model, states, centre, steps, key)
@@ -142,13 +157,12 @@ class AbstractEstimator(abc.ABC):
             for sample in range(1, samples if samples > 1 else 1):
                 sample_key, code_key = jr.split(jr.fold_in(key, sample))
                 drawn = centre
-                if fitted is not None:
-                    shape = fitted.root.shape[:1] + fitted.root.shape[2:]
+                if fits is not None:
+                    shape = fits.root.shape[:1] + fits.root.shape[2:]
                     white = np.asarray(jr.normal(code_key, shape))
-                    drawn = centre + np.einsum("nkr,nr->nk", fitted.root, white)
+                    drawn = centre + np.einsum("nkr,nr->nk", fits.root, white)
                 paths.append(forecast(made.model, states, drawn, steps, sample_key))
-        fits = None if fitted is None else fitted.loss
-        return self._joined(observed, paths, fits)
+        return self._joined(observed, paths)
 
     def complete(
         self, data: Trajectories, observe: int, *, samples: int = 1, seed: int = 0
@@ -244,7 +258,7 @@ class AbstractEstimator(abc.ABC):
                 f"{int(np.argmax(broken))} has a gap there. Fill the gap or observe fewer states."
             )
 
-    def _joined(self, observed: Trajectories, paths, fits) -> Trajectories:
+    def _joined(self, observed: Trajectories, paths) -> Trajectories:
         made = self.trained
         physical = [
             made.scaler.inverse(x.q.astype(np.float64), x.p.astype(np.float64)) for x in paths
@@ -319,6 +333,16 @@ class DHN(AbstractEstimator):
         self.artifact = None
 
 
+class Baseline(AbstractEstimator):
+    """A baseline behind the same face: `Baseline("hnn", rollout="rk4")`, `Baseline("vanilla")`."""
+
+    def __init__(self, kind: str, /, **options: Any):
+        made = apply_options({"model": config_class(kind)(), "training": TrainingConfig()}, options)
+        self.config = made["model"]
+        self.training = made["training"]
+        self.artifact = None
+
+
 class Loaded(AbstractEstimator):
     """A trained model from disk."""
 
@@ -331,3 +355,12 @@ class Loaded(AbstractEstimator):
 def load(path: str | os.PathLike[str]) -> Loaded:
     """A model saved by `save` or by a training run; nothing needs to be repeated."""
     return Loaded(load_artifact(Path(path)))
+
+
+def make_estimator(kind: str, preset: str, options: dict[str, Any]) -> AbstractEstimator:
+    """An untrained model by name; presets belong to DHN."""
+    if kind == "dhn":
+        return DHN(preset, **options)
+    if preset != "default":
+        raise UserError(f"presets belong to model dhn; {kind!r} has none. Leave --preset out.")
+    return Baseline(kind, **options)

@@ -1,0 +1,100 @@
+"""`dhn forecast`: see the first states of new trajectories, predict the next."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, final
+
+from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed, check_writable
+from dhn.cli.result import Result
+from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """Forecast trajectories from their first states.
+
+    Example: dhn forecast runs/dp new.npz --observe 16 --steps 112 -o forecast.npz
+
+    Example: dhn forecast runs/dp new.npz --observe 16 --samples 32 -o forecast.csv
+    """
+
+    run: RunFolder
+    data: Data
+    output: Output
+    observe: PositiveInt = 16
+    """States of each trajectory that the model may see."""
+    steps: PositiveInt = 112
+    """States to predict after them."""
+    samples: PositiveInt = 1
+    """More than one: an ensemble, whose quantiles are written too."""
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Fit a code to each observed prefix, slide the model forward, write the joined states."""
+    check_writable(args.output)
+
+    import time
+
+    from dhn.cli.compilation import use_cache
+    from dhn.data import read, write
+    from dhn.evaluation.metrics import compare
+    from dhn.inference import load
+
+    use_cache()
+    model = load(args.run)
+    data = read(args.data)
+    if data.q.shape[1] < args.observe:
+        raise UserError(
+            f"--observe {args.observe}, but the trajectories of {args.data} have only "
+            f"{data.q.shape[1]} states."
+        )
+    start = time.perf_counter()
+    observed = data[:, : args.observe]
+    fits = model.fit_codes(observed)
+    found = model.forecast(observed, args.steps, samples=args.samples, seed=args.seed, fits=fits)
+    elapsed = time.perf_counter() - start
+    write(found, args.output)
+    values: dict[str, Any] = {
+        "output": str(args.output),
+        "trajectories": len(found),
+        "observed": args.observe,
+        "predicted": args.steps,
+        "samples": args.samples,
+        "seconds": elapsed,
+        "code_fit": {"median": _median(fits.loss), "worst": float(fits.loss.max())},
+        "training_residual": model.trained.prior.noise**2,
+        "poorly_explained": int(model.poorly_explained(fits).sum()),
+    }
+    if data.q.shape[1] > args.observe and data.known[:, args.observe :].any():
+        values["against_data"] = compare(found, data).summary()
+    return Result(values, lambda console: _draw(console, values))
+
+
+def _median(x) -> float:
+    import numpy as np
+
+    return float(np.median(x))
+
+
+def _draw(console: "Console", values: dict[str, Any]) -> None:
+    console.print(
+        f"{values['output']}: {values['trajectories']} trajectories, {values['observed']} states "
+        f"seen, {values['predicted']} predicted in {values['seconds']:.1f} s"
+    )
+    if values["poorly_explained"]:
+        console.print(
+            f"warning: the model explains {values['poorly_explained']} of the observed "
+            f"trajectories badly (worst residual {values['code_fit']['worst']:.2g}, in training "
+            f"{values['training_residual']:.2g}); do not trust their forecasts."
+        )
+    if "against_data" in values:
+        against = values["against_data"]
+        console.print(
+            f"against the states in the file: mean squared error {against['mse']:.3g} "
+            f"(normalised), median {against['median']:.3g}"
+        )

@@ -1,0 +1,85 @@
+"""`dhn infer`: a system's parameter from its trajectories."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+import tyro
+
+from dhn.cli.arguments import Data, Json, RunFolder, Seed, check_writable
+from dhn.cli.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """Infer a parameter of new trajectories from their latent codes.
+
+    Example: dhn infer runs/dp new.npz --target l2
+    """
+
+    run: RunFolder
+    data: Data
+    target: str
+    """A parameter that the training data carry."""
+    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = None
+    """Write one line a trajectory into this .csv file."""
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Autodecode, then apply the ridge regression fitted on the training codes."""
+    if args.output is not None:
+        check_writable(args.output)
+
+    import numpy as np
+
+    from dhn.cli.compilation import use_cache
+    from dhn.data import read
+    from dhn.inference import load
+
+    use_cache()
+    model = load(args.run)
+    data = read(args.data)
+    probe = model.probe(args.target)
+    estimate = probe(model.encode(data))
+    truth = data.params.get(args.target)
+    values: dict[str, Any] = {
+        "target": args.target,
+        "trajectories": len(data),
+        "estimates": dict(zip(data.ids, estimate.tolist(), strict=True)),
+        "standard_error": probe.error,
+    }
+    if truth is not None:
+        error = np.mean((estimate - truth) ** 2)
+        spread = np.var(truth)
+        values["mse"] = float(error)
+        values["r2"] = float(1 - error / spread) if spread > 0 else None
+    if args.output is not None:
+        from dhn.data.atomic import atomic_path
+
+        rows = [f"{name},{value!r}" for name, value in values["estimates"].items()]
+        with atomic_path(args.output) as temporary:
+            temporary.write_text("\n".join([f"trajectory,{args.target}", *rows]) + "\n")
+        values["output"] = str(args.output)
+    return Result(values, lambda console: _draw(console, values))
+
+
+def _draw(console: "Console", values: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table("trajectory", values["target"], box=None, pad_edge=False)
+    for name, value in list(values["estimates"].items())[:10]:
+        table.add_row(name, f"{value:.6g}")
+    console.print(table)
+    if len(values["estimates"]) > 10:
+        console.print(f"... {len(values['estimates']) - 10} more (--json or -o shows all)")
+    console.print(
+        f"standard error on the training codes (cross-validated): {values['standard_error']:.2g}"
+    )
+    if "mse" in values:
+        console.print(f"against the file: MSE {values['mse']:.3g}, R2 {values['r2']:.6f}")

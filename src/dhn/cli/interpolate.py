@@ -1,0 +1,78 @@
+"""`dhn interpolate`: states between the known ones."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+import tyro
+from annotated_types import Ge
+
+from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed, check_writable
+from dhn.cli.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """Put states between the known ones of coarsely sampled trajectories.
+
+    Example: dhn interpolate runs/dp coarse.npz --factor 4 -o fine.npz
+
+    With --thin the file has the fine grid already: every factor-th state is kept, the others
+    are predicted and compared.
+    """
+
+    run: RunFolder
+    data: Data
+    output: Output
+    factor: Annotated[int, Ge(2)] = 4
+    """New time steps per old one."""
+    thin: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Keep every factor-th state of the file and predict the rest, to see how good it is."""
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Fit codes on the known states alone, refine, mix with a spline by measured errors."""
+    check_writable(args.output)
+
+    import time
+
+    from dhn.cli.compilation import use_cache
+    from dhn.data import read, write
+    from dhn.evaluation.metrics import compare
+    from dhn.inference import load
+
+    use_cache()
+    model = load(args.run)
+    data = read(args.data)
+    start = time.perf_counter()
+    found = model.interpolate(
+        data.resample(args.factor) if args.thin else data, args.factor, seed=args.seed
+    )
+    values: dict[str, Any] = {
+        "output": str(args.output),
+        "trajectories": len(found),
+        "states": found.q.shape[1],
+        "factor": args.factor,
+        "seconds": time.perf_counter() - start,
+    }
+    write(found, args.output)
+    if args.thin:
+        values["against_data"] = compare(found, data).summary()
+    return Result(values, lambda console: _draw(console, values))
+
+
+def _draw(console: "Console", values: dict[str, Any]) -> None:
+    console.print(
+        f"{values['output']}: {values['trajectories']} trajectories of {values['states']} states, "
+        f"{values['factor']} times finer, in {values['seconds']:.1f} s"
+    )
+    if "against_data" in values:
+        console.print(
+            f"against the states left out: mean squared error {values['against_data']['mse']:.3g} "
+            f"(normalised)"
+        )

@@ -1,0 +1,113 @@
+"""Errors of predicted states against the truth. Observed states never count."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from dhn.data.trajectories import Trajectories
+from dhn.errors import UserError
+from dhn.systems import get_system
+
+NORMAL_ANGLE = np.pi / 2
+"""The paper's unit of an angle."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Metrics:
+    """Per time step over the predicted states, averaged over trajectories and coordinates."""
+
+    steps: np.ndarray
+    """(h,) positions of the predicted states."""
+    mse: np.ndarray
+    """(h,) mean squared error of q in physical units."""
+    mse_normalised: np.ndarray
+    """(h,) the same in units of each coordinate (see `normal_units`)."""
+    per_trajectory: np.ndarray
+    """(n,) mean over predicted states of the normalised squared error."""
+    energy_mse: np.ndarray | None
+    """(h,) mean squared error of the total energy, if the system is known."""
+    energy_drift: float | None
+    """Median relative change of the energy over the second half of the prediction."""
+    energy_scale: float | None
+
+    def summary(self) -> dict[str, Any]:
+        """Plain numbers for tables and JSON."""
+        blown = ~np.isfinite(self.per_trajectory) | (self.per_trajectory > 10.0)
+        found = {
+            "mse": float(np.nanmean(self.mse_normalised)),
+            "mse_physical": float(np.nanmean(self.mse)),
+            "median": float(np.median(self.per_trajectory)),
+            "worst": float(np.max(self.per_trajectory)),
+            "blow_ups": int(blown.sum()),
+            "states": len(self.steps),
+        }
+        if self.energy_mse is not None:
+            found["energy_mse"] = float(np.nanmean(self.energy_mse))
+            found["energy_drift"] = self.energy_drift
+        return found
+
+
+def normal_units(truth: Trajectories) -> np.ndarray:
+    """(d,) unit of each coordinate: pi/2 for angles (the paper's), else its standard deviation."""
+    q = truth.q[np.asarray(truth.known)]
+    spread = q.std(0)
+    return np.where(truth.angles, NORMAL_ANGLE, np.where(spread > 0, spread, 1.0))
+
+
+def energy(data: Trajectories, params: dict[str, np.ndarray] | None = None) -> np.ndarray | None:
+    """(n, T) total energy, if the data name a system and carry its momenta and parameters."""
+    if data.system is None or data.p is None:
+        return None
+    try:
+        system = get_system(data.system)
+    except UserError:
+        return None
+    params = data.params if params is None else params
+    if not set(system.params) <= set(params):
+        return None
+    columns = {name: np.asarray(params[name])[:, None] for name in system.params}
+    return np.asarray(system.energy(data.q, data.p, columns))
+
+
+def compare(
+    prediction: Trajectories, truth: Trajectories, units: np.ndarray | None = None
+) -> Metrics:
+    """Metrics of the states that the prediction has but was not given (`known` is False there)."""
+    if prediction.q.shape[0] != truth.q.shape[0] or prediction.dim != truth.dim:
+        raise UserError(
+            f"prediction and truth must be the same trajectories; got shapes "
+            f"{prediction.q.shape} and {truth.q.shape}."
+        )
+    length = min(prediction.q.shape[1], truth.q.shape[1])
+    predicted = ~np.asarray(prediction.known)[:, :length]
+    valid = predicted & np.asarray(truth.known)[:, :length]
+    steps = np.flatnonzero(valid.any(0))
+    if not len(steps):
+        raise UserError("nothing to compare: no predicted state has a known truth.")
+    units = normal_units(truth) if units is None else units
+    error = np.where(valid[..., None], prediction.q[:, :length] - truth.q[:, :length], np.nan)
+    square = error**2
+    scaled = square / units**2
+    energy_mse = drift = scale = None
+    got, want = energy(prediction, dict(truth.params)), energy(truth)
+    if got is not None and want is not None:
+        difference = np.where(valid, got[:, :length] - want[:, :length], np.nan)[:, steps]
+        energy_mse = np.nanmean(difference**2, axis=0)
+        scale = float(np.nanmean(np.abs(want - want.min())) or 1.0)
+        half = len(steps) // 2
+        if half >= 2:
+            later = np.nanmean(difference[:, -half // 2 :], axis=1) - np.nanmean(
+                difference[:, half : half + max(half // 2, 1)], axis=1
+            )
+            level = np.maximum(np.abs(want[:, 0]), 1e-12)
+            drift = float(np.median(np.abs(later) / level))
+    return Metrics(
+        steps=steps,
+        mse=np.nanmean(square[:, steps], axis=(0, 2)),
+        mse_normalised=np.nanmean(scaled[:, steps], axis=(0, 2)),
+        per_trajectory=np.nanmean(scaled[:, steps], axis=(1, 2)),
+        energy_mse=energy_mse,
+        energy_drift=drift,
+        energy_scale=scale,
+    )
