@@ -17,6 +17,7 @@ from dhn.blocks import NoiseLevel
 from dhn.errors import UserError
 from dhn.models.features import StateFeatures
 from dhn.models.scalar import AbstractScalarNetwork, get_activation
+from dhn.models.transformer_product import product
 
 POSITION_SCALE = 0.5
 """Standard deviation of fresh position embeddings: small ones train far worse."""
@@ -53,11 +54,11 @@ def _linear(
 ) -> Float[Array, "rows outputs"]:
     """`norm(x) @ weight + bias`, with the norm's gain and shift moved into weight and bias."""
     if norm is None:
-        return x @ weight + bias
+        return product(x, weight) + bias
     mean = x.mean(axis=-1, keepdims=True)
     variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
     x = (x - mean) * jax.lax.rsqrt(variance + 1e-5)
-    return x @ (norm.gain[:, None] * weight) + (norm.shift @ weight + bias)
+    return product(x, norm.gain[:, None] * weight) + (norm.shift @ weight + bias)
 
 
 class TransformerLayer(eqx.Module):
@@ -68,8 +69,7 @@ class TransformerLayer(eqx.Module):
     out: Float[Array, "width width"]
     up: Float[Array, "width hidden"]
     up_bias: Float[Array, " hidden"]
-    down: Float[Array, "width hidden"]
-    """Transposed: its gradient then is a product of the fast shape."""
+    down: Float[Array, "hidden width"]
     attention_norm: Norm | None
     mlp_norm: Norm | None
     heads: int = eqx.field(static=True)
@@ -91,7 +91,7 @@ class TransformerLayer(eqx.Module):
         self.out = jr.normal(keys[2], (width, width)) / jnp.sqrt(width)
         self.up = jr.normal(keys[3], (width, hidden)) / jnp.sqrt(width)
         self.up_bias = jnp.zeros(hidden)
-        self.down = jr.normal(keys[4], (width, hidden)) / jnp.sqrt(hidden)
+        self.down = jr.normal(keys[4], (hidden, width)) / jnp.sqrt(hidden)
         self.attention_norm = Norm(width) if layer_norm else None
         self.mlp_norm = Norm(width) if layer_norm else None
         self.heads = heads
@@ -106,10 +106,10 @@ class TransformerLayer(eqx.Module):
         rows = x.reshape(tokens * n, width)
         residual = rows[: outputs * n]
         mixed = self._attention(rows, outputs, n)
-        residual = residual + mixed @ self.out
+        residual = residual + product(mixed, self.out)
         act = get_activation(self.activation)
         hidden = act(_linear(residual, self.up, self.up_bias, self.mlp_norm))
-        residual = residual + hidden @ self.down.T
+        residual = residual + product(hidden, self.down)
         return residual.reshape(outputs, n, width)
 
     def _attention(
