@@ -27,6 +27,7 @@ _HEADER_TYPES = {
     ),
     **dict.fromkeys(("units", "meta"), dict),
     "shared_time": bool,
+    "system": str | None,
 }
 
 
@@ -70,6 +71,18 @@ def parse_header(text: str | bytes) -> dict[str, Any]:
 
 def to_arrays(data: "Trajectories") -> dict[str, np.ndarray]:
     """The dict of arrays; only fields that are there."""
+    arrays, header = _numbers(data), header_dict(data)
+    text = json.dumps(header | {"sha256": _digest(header, arrays)})
+    # First, so that a file cut short still says what it should hold.
+    return {HEADER: np.frombuffer(text.encode(), dtype=np.uint8)} | arrays
+
+
+def fingerprint(data: "Trajectories") -> str:
+    """SHA-256 over the contents, `meta` left out."""
+    return _digest(header_dict(data) | {"meta": None}, _numbers(data))
+
+
+def _numbers(data: "Trajectories") -> dict[str, np.ndarray]:
     arrays = {"q": data.q, "t": data.t, "p": data.p, "v": data.v, "known": data.known}
     if data.params:
         arrays["params"] = np.stack(list(data.params.values()), axis=-1)
@@ -78,23 +91,17 @@ def to_arrays(data: "Trajectories") -> dict[str, np.ndarray]:
         values = getattr(data, name)
         if values:
             arrays[name] = np.stack(list(values.values()))
-    text = json.dumps(header_dict(data))
-    arrays[HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
     return {k: x for k, x in arrays.items() if x is not None}
 
 
-def fingerprint(data: "Trajectories") -> str:
-    """SHA-256 over the contents, `meta` left out."""
+def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     digest = hashlib.sha256()
-    header = header_dict(data)
-    del header["meta"]
     digest.update(json.dumps(header, sort_keys=True).encode())
-    for name, array in to_arrays(data).items():
-        if name != HEADER:
-            # Not-a-number has many bit patterns; a file may change one for another.
-            array = np.where(np.isnan(array), np.nan, array).astype("<f8")
-            digest.update(f"{name}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
+    for name in sorted(arrays):
+        # Not-a-number has many bit patterns; a file may change one for another.
+        array = np.where(np.isnan(arrays[name]), np.nan, arrays[name]).astype("<f8")
+        digest.update(f"{name}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 
@@ -109,7 +116,10 @@ def from_arrays(
 
 def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     header = parse_header(np.asarray(arrays[HEADER]).astype(np.uint8).tobytes())
-    n, T, d = shape = tuple(header["shape"])
+    shape = tuple(header["shape"])
+    if len(shape) != 3 or not all(isinstance(x, int) and x > 0 for x in shape):
+        raise UserError(f"its header gives the shape {shape}; it is damaged, write it anew.")
+    n, T, d = shape
     sizes = {"q": shape, "t": (T,) if header["shared_time"] else (n, T), "known": (n, T)}
     sizes |= {k: (2, d) if k == "noise" else shape for k in header["fields"]}
     if header["params"]:
@@ -128,6 +138,9 @@ def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
                 f"the file is damaged, write it anew."
             )
         fields[name] = array.reshape(size)
+    # Not every format has a checksum of its own.
+    if header.pop("sha256", None) != _digest(header, fields):
+        raise UserError("its contents are not what was written; it is damaged, write it anew.")
     fields["params"] = dict(
         zip(header["params"], fields.get("params", np.empty((n, 0))).T, strict=True)
     )

@@ -143,7 +143,7 @@ def from_table(table: Table, columns: Mapping[str, str | None] | None = None) ->
     fields["t"] = _times(table, roles, grid, fields, header)
     fields["params"] = {name: _constant(table, label, grid, ids) for name, label in roles.params}
     if header is not None:
-        fields |= header_fields(header) | {"noise": header["noise"]}
+        fields |= header_fields(header) | {"noise": header.get("noise")}
     return fields
 
 
@@ -200,9 +200,9 @@ def _quantile_stems(roles: Roles) -> list[tuple[str, list[str]]]:
 
 def _check_own(table: Table, roles: Roles, header: Mapping[str, Any]) -> None:
     mend = "mend it, or delete the header (the '# dhn' line) to read it as a plain table"
-    if len(table) != header["rows"]:
+    if len(table) != header.get("rows"):
         raise UserError(
-            f"it has {len(table)} rows of data but was written with {header['rows']}; {mend}."
+            f"it has {len(table)} rows of data but was written with {header.get('rows')}; {mend}."
         )
     pairs = [*roles.q, *roles.p, *roles.v, *roles.params]
     expected = [TRAJECTORY, TIME, KNOWN, *(x for _, x in pairs), *(x[2] for x in roles.quantiles)]

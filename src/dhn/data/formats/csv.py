@@ -30,6 +30,10 @@ def load(path: Path) -> Table:
         skipped += 1
     if skipped == len(lines):
         raise UserError("it is empty; expected column names and one row a state.")
+    if header is not None and not text.endswith("\n"):
+        raise UserError(
+            f"line {len(lines)}, its last, is incomplete; it was cut off, write it anew."
+        )
     separator = max(",;\t", key=lines[skipped].count)
     rows: list[list[str]] = []
     numbers: list[int] = []  # of the lines in the file, as an editor shows them

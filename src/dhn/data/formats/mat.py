@@ -1,22 +1,25 @@
 """MATLAB's .mat up to version 7, through SciPy. In MATLAB, `char(dhn)` shows the header."""
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import scipy.io
 
+from dhn.data.formats.mat_structure import check_structure
 from dhn.errors import UserError
 
 
 def load(path: Path) -> dict[str, np.ndarray]:
     """All numeric variables."""
-    try:
-        variables = scipy.io.loadmat(path)
-    except NotImplementedError:
+    content = path.read_bytes()
+    if b"\x02" in content[124:126]:  # the version, in either byte order
         raise UserError(
             "it is a MATLAB 7.3 file; save it with save(..., '-v7') or as .h5 and read that."
-        ) from None
+        )
+    check_structure(content)
+    variables = scipy.io.loadmat(io.BytesIO(content))
     arrays = {k: x for k, x in variables.items() if not k.startswith("__")}
     for name in [k for k, x in arrays.items() if not _numeric(x)]:
         if name in ("q", "p", "v", "t", "known"):

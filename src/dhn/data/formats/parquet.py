@@ -11,7 +11,7 @@ from dhn.data.table import Table
 
 def load(path: Path) -> Table:
     """Columns of numbers as arrays, all others as text."""
-    table = pyarrow.parquet.read_table(path)
+    table = pyarrow.parquet.read_table(path, page_checksum_verification=True)
     metadata = table.schema.metadata or {}
     header = metadata.get(b"dhn")
     columns = {name: _cells(table.column(name)) for name in table.column_names}
@@ -19,10 +19,12 @@ def load(path: Path) -> Table:
 
 
 def save(path: Path, table: Table) -> None:
-    """Uncompressed doubles would be as large; the default compression is lossless."""
+    """With checksums, so that damage is noticed."""
     arrays = {name: pyarrow.array(cells) for name, cells in table.columns.items()}
     metadata = {"dhn": table.header} if table.header is not None else None
-    pyarrow.parquet.write_table(pyarrow.table(arrays, metadata=metadata), path)
+    pyarrow.parquet.write_table(
+        pyarrow.table(arrays, metadata=metadata), path, write_page_checksum=True
+    )
 
 
 def _cells(column: pyarrow.ChunkedArray) -> np.ndarray | list[str]:
