@@ -33,6 +33,8 @@ class Mapped:
     units: dict[str, str]
     """Unit of a coordinate, `v_<name>` or `p_<name>`, as the file says it."""
     notes: tuple[str, ...]
+    angles: tuple[bool, ...]
+    """Which coordinates are angles, as far as the file says so."""
 
 
 @final
@@ -69,13 +71,14 @@ def map_columns(source: Source, options: ImportOptions) -> Mapped:
         columns = [f"angle of link {k + 1}" for k in range(q.shape[1])]
         default = ["theta"] if len(columns) == 1 else [f"theta{k + 1}" for k in range(len(columns))]
         names = tuple(default)
-        degrees = (False,) * len(names)
+        degrees, angles = (False,) * len(names), (True,) * len(names)
     else:
         columns = _expand(refs.q, table)
         q = _numbers(table, [x for _, x in columns], options)
         names = _names(columns)
         columns = [x for _, x in columns]
         degrees = tuple(source.units.get(x, "").casefold() in _DEGREES for x in columns)
+        angles = tuple(x in source.angles for x in columns)
     units = {n: source.units[x] for n, x in zip(names, columns, strict=True) if x in source.units}
     found = {}
     for key in ("v", "p"):
@@ -104,7 +107,7 @@ def map_columns(source: Source, options: ImportOptions) -> Mapped:
                     f"link {k + 1} changes its length by {x:.0%}: are the markers in the order "
                     f"pivot to tip, x before y, and in one plane?"
                 )
-    return Mapped(runs, names, degrees, units, tuple(notes))
+    return Mapped(runs, names, degrees, units, tuple(notes), angles)
 
 
 def resolve(ref: str, names: Sequence[str]) -> str:

@@ -18,7 +18,8 @@ def noise_level(
     The m-th divided difference of m + 1 neighbours removes any polynomial below degree m and,
     scaled to weights of unit norm, keeps the noise's deviation; that holds for uneven times too.
     Each order bounds the noise from above by what the signal leaks into it, so the smallest of
-    ten orders is taken, unless it is smaller by no more than chance. Noise that is correlated over neighbouring samples is underestimated.
+    ten orders is taken, unless it is smaller by no more than chance. Noise that is correlated over
+    neighbouring samples is underestimated.
     """
     best = float("nan")
     for order in _ORDERS:

@@ -17,7 +17,7 @@ TIME_UNITS: Mapping[str, float] = {
 }
 """Unit of a time column -> seconds."""
 
-_LISTS = ("q", "v", "p", "markers", "missing", "angles", "mass", "split")
+_LISTS = ("q", "v", "p", "markers", "missing", "angles", "mass", "split", "zero")
 
 
 @final
@@ -54,8 +54,11 @@ class ImportOptions:
     """Names of the coordinates that are angles."""
     degrees: bool = False
     """Angles (all coordinates, if `angles` names none) and their velocities are in degrees."""
+    zero: tuple[float, ...] = ()
+    """Reading of each coordinate, in the file's unit, where it should be zero; subtracted."""
     unwrap: bool = True
-    """Make angles continuous: add full turns where they jump by more than half of one."""
+    """Make angles continuous: add full turns where they jump by more than half of one; every
+    trajectory begins between -π and π."""
     mass: tuple[float, ...] = ()
     """Masses, one a coordinate, or a mass matrix row by row: p = M v."""
     system: "System | str | None" = None
@@ -157,7 +160,6 @@ class ImportOptions:
         """From keyword arguments; an unknown one is the user's mistake."""
         unknown = sorted(set(options) - cls.names())
         if unknown:
-            raise UserError(
-                f"there is no import option {unknown[0]!r}; they are {', '.join(sorted(cls.names()))}."
-            )
+            there = ", ".join(sorted(cls.names()))
+            raise UserError(f"there is no import option {unknown[0]!r}; they are {there}.")
         return cls(**options)

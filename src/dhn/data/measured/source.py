@@ -23,3 +23,5 @@ class Source:
     """Reason -> number of lines left out."""
     rate: float | None = None
     """Samples a second, where the file says so."""
+    angles: frozenset[str] = frozenset()
+    """Columns that are angles, where the file says so."""

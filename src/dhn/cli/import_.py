@@ -1,0 +1,168 @@
+"""`dhn import`: measured files to trajectories."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, final
+
+import tyro
+from pydantic import Field
+
+from dhn.cli.arguments import Json, Output, Seed, check_writable
+from dhn.cli.result import Result
+from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Columns = Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")]
+Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
+Numbers = Annotated[str | None, tyro.conf.arg(metavar="NUMBER,...")]
+Flag = tyro.conf.FlagCreatePairsOff[bool]
+Positive = Annotated[
+    Annotated[float, Field(gt=0, allow_inf_nan=False)] | None, tyro.conf.arg(metavar="FLOAT")
+]
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """Turn measured files (text, CSV, .mat, ...) into trajectories on a uniform grid.
+
+    Columns go by name or by position from 1; in .mat files by variable, `Y:2` being the second
+    row of Y and `Y_*` all variables that begin so. Several files are several trials.
+
+    Example: dhn import run1.csv run2.csv --time t --q theta1,theta2 --v w1,w2 -o data.npz
+
+    Example: dhn import film.csv --markers 1,2,3,4,5,6 --y-down --rate 400 --dt 0.01
+    --segment 128 --hop 64 --split 0.7,0.15,0.15 -o film.npz
+    """
+
+    files: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FILE...")]
+    """Measured files, each one trial or (see --trial) several."""
+    output: Output
+    time: Column = None
+    """Column of the times; found by its name if it is called t or time."""
+    q: Columns = None
+    """Columns of the coordinates; NAME=COLUMN renames."""
+    v: Columns = None
+    """Columns of the velocities; without them they are computed from the coordinates."""
+    p: Columns = None
+    """Columns of the momenta, where they are measured."""
+    trial: Column = None
+    """Column that labels trials; `restart`: a new trial begins where time goes back."""
+    rate: Positive = None
+    """Samples a second, for files without times."""
+    time_unit: Annotated[str | None, tyro.conf.arg(metavar="UNIT")] = None
+    """Unit of the times (s, ms, us, ns, min, h); the header's, else s, by default."""
+    markers: Columns = None
+    """x and y columns (or names) of markers on a chain of links, pivot first: q = its angles."""
+    y_down: Flag = False
+    """The markers' y axis points down, as in pixels."""
+    angles: Annotated[str | None, tyro.conf.arg(metavar="NAME,...|all")] = None
+    """Coordinates that are angles; they are made continuous."""
+    degrees: Flag = False
+    """Angles and their velocities are in degrees."""
+    zero: Numbers = None
+    """Reading of each coordinate where it should be zero, such as --zero=180 for a pendulum."""
+    wrapped: Flag = False
+    """Leave angles as they are instead of making them continuous."""
+    missing: Numbers = None
+    """Numbers that mean "not measured", such as -9999 (write --missing=-9999)."""
+    mass: Numbers = None
+    """Masses, one a coordinate, or a mass matrix row by row: p = M v."""
+    system: Annotated[str | None, tyro.conf.arg(metavar="SYSTEM")] = None
+    """System whose Lagrangian turns velocities into momenta: a name or path/to/file.py:name."""
+    param: Annotated[
+        tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
+    ] = ()
+    """A constant of that system."""
+    dt: Positive = None
+    """Time between two states; the sampling step by default."""
+    gap: Positive = None
+    """A hole in the times longer than this begins a new trial."""
+    smooth: Flag = False
+    """Smooth the coordinates too, by the fit that gives velocities."""
+    edges: Literal["mark", "drop", "keep"] = "mark"
+    """States with uncertain velocities at the ends of a run: unknown, left out, or kept."""
+    segment: Annotated[Annotated[int, Field(ge=2)] | None, tyro.conf.arg(metavar="INT")] = None
+    """Cut runs into trajectories of this many states."""
+    hop: Annotated[Annotated[int, Field(ge=1)] | None, tyro.conf.arg(metavar="INT")] = None
+    """States from the start of one segment to the next; no overlap by default."""
+    codes: Literal["own", "run", "all"] = "run"
+    """Which trajectories share a latent code: none, the segments of a run, or all."""
+    split: Numbers = None
+    """Fractions of each run in time: train,test or train,validation,test, a file for each."""
+    test_trials: Annotated[str | None, tyro.conf.arg(metavar="PATTERN")] = None
+    """Trials that go to the test file as a whole, such as vad*."""
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Read, clean, bring onto a grid, write one file or one a part, and say what was done."""
+    check_writable(args.output)
+    options: dict[str, Any] = {
+        name: getattr(args, name)
+        for name in (
+            *("time", "trial", "rate", "time_unit", "y_down", "degrees", "dt", "gap", "smooth"),
+            *("edges", "segment", "hop", "codes", "test_trials"),
+        )
+    }
+    for name in ("q", "v", "p", "markers", "angles"):
+        options[name] = _words(getattr(args, name), name)
+    for name in ("missing", "mass", "split", "zero"):
+        options[name] = _numbers(getattr(args, name), name)
+    options["unwrap"] = not args.wrapped
+    options["params"] = _params(args.param)
+
+    from dhn.data import write
+    from dhn.data.measured import ImportOptions, run_import
+
+    if args.system is not None:
+        from dhn.cli.user_system import resolve_system
+
+        options["system"] = resolve_system(args.system)
+    imported = run_import(list(args.files), ImportOptions.of(**options))
+    written = {}
+    for part, data in imported.parts.items():
+        path = args.output
+        if len(imported.parts) > 1:
+            path = path.with_name(f"{path.stem}-{part}{path.suffix}")
+        write(data, path)
+        written[part] = str(path)
+    found = {"written": written, **imported.report.to_dict()}
+
+    def draw(console: "Console") -> None:
+        lines = imported.report.lines()
+        width = max(len(label) for label, _ in lines)
+        for label, text in lines:
+            console.print(f"{label:<{width}}  {text}", soft_wrap=True, markup=False)
+        names = list(written.values())
+        console.print(f"written: {', '.join(names)}. Look: dhn inspect {names[0]}", soft_wrap=True)
+
+    return Result(found, draw)
+
+
+def _words(text: str | None, flag: str) -> tuple[str, ...]:
+    words = tuple(x.strip() for x in text.split(",")) if text is not None else ()
+    if not all(words):
+        raise UserError(f"--{flag} expects names separated by commas, got {text!r}.")
+    return words
+
+
+def _numbers(text: str | None, flag: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(x) for x in text.split(",")) if text is not None else ()
+    except ValueError:
+        raise UserError(f"--{flag} expects numbers separated by commas, got {text!r}.") from None
+
+
+def _params(words: tuple[str, ...]) -> dict[str, float]:
+    found = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise UserError(f"--param expects NAME=VALUE, got {word!r}.") from None
+    return found

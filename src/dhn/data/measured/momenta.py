@@ -1,0 +1,96 @@
+"""Momenta from velocities: three ways, each with its assumption."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from jaxtyping import Float
+
+from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from dhn.systems import System
+
+
+def mass_matrix(numbers: tuple[float, ...], d: int) -> Float[np.ndarray, "d d"]:
+    """`d` masses, or `d²` entries row by row; symmetric and positive definite as a mass must be."""
+    if len(numbers) not in (d, d * d):
+        raise UserError(
+            f"mass needs {d} masses, one a coordinate"
+            + (f", or the {d * d} entries of a mass matrix" if d > 1 else "")
+            + f"; got {len(numbers)}."
+        )
+    values = np.array(numbers, dtype=np.float64)
+    matrix = np.diag(values) if len(values) == d else values.reshape(d, d)
+    if not np.allclose(matrix, matrix.T) or not (np.linalg.eigvalsh(matrix) > 0).all():
+        raise UserError(
+            f"a mass matrix is symmetric and positive definite; {matrix.tolist()} is not."
+        )
+    return matrix
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Momenta:
+    """How velocities become momenta; `matrix` or `system`, or neither: p is not computed."""
+
+    matrix: np.ndarray | None = None
+    system: "System | None" = None
+    params: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def computed(self) -> bool:
+        return self.matrix is not None or self.system is not None
+
+    def __call__(
+        self, q: Float[np.ndarray, "N d"], v: Float[np.ndarray, "N d"]
+    ) -> Float[np.ndarray, "N d"]:
+        if self.matrix is not None:
+            return v @ self.matrix.T
+        assert self.system is not None
+        p = np.full(q.shape, np.nan)
+        finite = np.isfinite(q).all(-1) & np.isfinite(v).all(-1)
+        if finite.any():
+            p[finite] = self.system.momenta(q[finite], v[finite], self.params)
+        return p
+
+    def noise(
+        self,
+        q: Float[np.ndarray, "N d"],
+        v: Float[np.ndarray, "N d"],
+        deviations: Float[np.ndarray, "2 d"],
+    ) -> Float[np.ndarray, " d"]:
+        """Deviation of p for the given deviations of q and v, to first order, over the states."""
+        total = np.zeros(q.shape[1])
+        middle = self(q, v)
+        for k in range(q.shape[1]):
+            shift = np.eye(q.shape[1])[k]
+            for array, deviation in ((0, deviations[0, k]), (1, deviations[1, k])):
+                size = 1e-3 * (np.nanstd((q, v)[array][:, k]) or 1.0)
+                moved = [q, v]
+                moved[array] = moved[array] + size * shift
+                slope = (self(moved[0], moved[1]) - middle) / size
+                total += deviation**2 * np.nanmean(slope**2, axis=0)
+        return np.sqrt(total)
+
+
+def check_system(system: "System", d: int, params: Mapping[str, float]) -> None:
+    """Coordinates and constants that fit the data."""
+    if system.dim != d:
+        raise UserError(
+            f"system {system.name!r} has {system.dim} coordinates "
+            f"({', '.join(system.coordinates)}), but {d} were measured; name as many."
+        )
+    for name in params:
+        if name not in system.params:
+            there = ", ".join(system.params) or "none"
+            raise UserError(
+                f"system {system.name!r} has no parameter {name!r}; its parameters are {there}."
+            )
+    for name, default in system.params.items():
+        if name not in params and np.ndim(default) != 0:
+            raise UserError(
+                f"system {system.name!r} needs its parameter {name!r} to turn velocities into "
+                f"momenta; add --param {name}=VALUE (or leave --system out)."
+            )
