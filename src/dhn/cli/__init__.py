@@ -17,6 +17,7 @@ COMMANDS = (
     "systems",
     "simulate",
     "inspect",
+    "import",
     "train",
     "forecast",
     "interpolate",
