@@ -10,7 +10,7 @@ SIMULATE = ["simulate", "double_pendulum", "-o", "out.npz"]
 
 MISTAKES = [
     (["simulat"], "there is no command 'simulat' (did you mean 'simulate'?)"),
-    (["xyz"], "there is no command 'xyz'; the commands are systems, simulate, inspect"),
+    (["xyz"], f"there is no command 'xyz'; the commands are {', '.join(COMMANDS)}."),
     (
         [*SIMULATE, "--trajectory", "4"],
         "has no option --trajectory (did you mean '--trajectories'?)",
