@@ -19,14 +19,14 @@ MaskPattern = Callable[[Key[Array, ""], BlockSpec], Known]
 
 
 def autoregressive(key: Key[Array, ""], spec: BlockSpec) -> Known:
-    """The last `s` states, those that only the target block has, are unknown."""
+    """The states of the target block after the context, `min(b, s)` of them, are unknown."""
     del key
-    known = jnp.arange(spec.window_length) < spec.block_size
+    known = jnp.arange(spec.window_length) < spec.context_length
     return Known(known, known)
 
 
 def superresolution(key: Key[Array, ""], spec: BlockSpec) -> Known:
-    """The middle `s` states are unknown, the states on both sides known."""
+    """The middle `s` states (one at least) are unknown, the states on both sides known."""
     del key
     length = spec.window_length
     unknown = min(max(spec.stride, 1), length - 2)
@@ -43,7 +43,7 @@ def superresolution(key: Key[Array, ""], spec: BlockSpec) -> Known:
 
 
 def random_half(key: Key[Array, ""], spec: BlockSpec) -> Known:
-    """A random half of the q-tokens and, independently, of the p-tokens is unknown."""
+    """A random half (rounded up) of the q-tokens and, independently, of the p-tokens is unknown."""
     length = spec.window_length
 
     def draw(key):
@@ -55,6 +55,8 @@ def random_half(key: Key[Array, ""], spec: BlockSpec) -> Known:
 
 def mixture(*patterns: MaskPattern) -> MaskPattern:
     """Every window draws one of these patterns: one model for all their tasks."""
+    if not patterns:
+        raise UserError("a mixture needs at least one mask pattern; got none.")
 
     def draw(key, spec):
         key_choice, key_pattern = jr.split(key)
@@ -93,11 +95,24 @@ def get_mask(name: str) -> MaskPattern:
         close = get_close_matches(name, _PATTERNS, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise UserError(
-            f"unknown mask pattern {name!r}; expected one of {', '.join(sorted(_PATTERNS))}.{hint}"
+            f"unknown mask pattern {name!r}; expected one of {', '.join(sorted(_PATTERNS))}, or a "
+            f"name given to register_mask.{hint}"
         )
     return _PATTERNS[name]
 
 
 def draw_known(key: Key[Array, ""], pattern: MaskPattern, spec: BlockSpec, windows: int) -> Known:
     """One draw of the pattern for each of `windows` windows."""
-    return jax.vmap(lambda key: pattern(key, spec))(jr.split(key, windows))
+
+    def draw(key):
+        known = Known(*(jnp.asarray(part) for part in pattern(key, spec)))
+        for part in known:
+            # A pattern of the user's own; a wrong shape would broadcast and train on nonsense.
+            if part.shape != (spec.window_length,) or part.dtype != bool:
+                raise UserError(
+                    f"a mask pattern must return {spec.window_length} booleans for q and for p "
+                    f"(block_size + stride states); got {part.dtype} of shape {part.shape}."
+                )
+        return known
+
+    return jax.vmap(draw)(jr.split(key, windows))

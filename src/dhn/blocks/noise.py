@@ -3,19 +3,22 @@
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Key
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Key
 
 from dhn.blocks.state import Known, NoiseLevel, StateBlock
 
 
-def noise_levels(denoising_steps: int) -> Array:
+def noise_levels(denoising_steps: int, dtype: DTypeLike | None = None) -> Float[Array, " levels"]:
     """The ladder `0 = α_0 < ... < α_N = 1`."""
-    return jnp.linspace(0.0, 1.0, denoising_steps + 1)
+    return jnp.linspace(0.0, 1.0, denoising_steps + 1, dtype=dtype)
 
 
-def draw_noise_level(key: Key[Array, ""], known: Known, denoising_steps: int) -> NoiseLevel:
+def draw_noise_level(
+    key: Key[Array, ""], known: Known, denoising_steps: int, dtype: DTypeLike | None = None
+) -> NoiseLevel:
     """An independent level from `α_1 .. α_N` for every unknown token; 0 for known ones."""
-    ladder = noise_levels(denoising_steps)
+    ladder = noise_levels(denoising_steps, dtype)
     key_q, key_p = jr.split(key)
 
     def draw(key, known):

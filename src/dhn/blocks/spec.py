@@ -11,7 +11,8 @@ class BlockSpec:
 
     `b = 1, s = 1` is the classical one-step discrete Hamiltonian. `s < b` makes the blocks share
     `b - s` states. `s > b` leaves `s - b` states between the blocks out of the network. `s = 0`
-    makes source and target the same block: the loss degenerates to pure self-coherence.
+    makes source and target the same block: the loss degenerates to pure self-coherence, and there
+    is no next state to forecast.
     """
 
     block_size: int
@@ -38,6 +39,21 @@ class BlockSpec:
     @property
     def target(self) -> slice:
         return slice(self.stride, self.stride + self.block_size)
+
+    @property
+    def between(self) -> slice:
+        """States that neither block holds; empty unless `s > b`."""
+        return slice(self.block_size, max(self.block_size, self.stride))
+
+    @property
+    def context_length(self) -> int:
+        """States before the first new one: the source block, and for `s > b` what follows it."""
+        return max(self.block_size, self.stride)
+
+    @property
+    def step_length(self) -> int:
+        """States of the target block that come after the context."""
+        return min(self.block_size, self.stride)
 
     @property
     def lag(self) -> float:

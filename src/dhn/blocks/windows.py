@@ -11,7 +11,8 @@ from dhn.errors import UserError
 def window_starts(known: np.ndarray, length: int, spacing: int = 1) -> np.ndarray:
     """All `(trajectory, start)` whose `length` states, `spacing` apart, are known; int32 `(w, 2)`.
 
-    No window reaches over a gap or past the end of a trajectory.
+    `known` is `(trajectories, states)`. No window contains an unknown state or reaches past the
+    end of a trajectory; what lies between the states of a spaced window does not matter.
     """
     reach = (length - 1) * spacing
     steps = known.shape[1] - reach

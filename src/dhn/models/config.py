@@ -5,8 +5,10 @@ from typing import Annotated, Literal
 import pydantic
 
 
-class Config(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """Base of every configuration: immutable, and a misspelt key is an error."""
+class Config(pydantic.BaseModel):
+    """Base of every configuration: immutable, finite, and a misspelt key is an error."""
+
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 Positive = Annotated[int, pydantic.Field(ge=1)]
@@ -44,7 +46,7 @@ class DHNConfig(Config):
     kind: Literal["dhn"] = "dhn"
     block_size: Positive = 1
     stride: Annotated[int, pydantic.Field(ge=0)] = 1
-    spacings: tuple[Positive, ...] = (1,)
+    spacings: Annotated[tuple[Positive, ...], pydantic.Field(min_length=1)] = (1,)
     """Grid spacing of each stage; several stages share one codebook (progressive refinement)."""
     linked: bool = True
     """One H⁺, solved implicitly (symplectic), instead of the paper's two networks."""

@@ -15,6 +15,7 @@ from dhn.blocks import (
     draw_noise_level,
     get_mask,
 )
+from dhn.errors import UserError
 from dhn.models.config import DHNConfig, NetworkConfig
 from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
 from dhn.models.damping import LearnedDamping, NoDamping
@@ -107,12 +108,17 @@ class DHNModel(AbstractForecaster):
             )
             right = RightHamiltonian(networks[0], scale)
             if config.linked:
-                stage = LinkedStage(right, damping, spec, spacing, scale)
+                stage = LinkedStage(
+                    right=right, damping=damping, spec=spec, spacing=spacing, scale=scale
+                )
             else:
                 left = LeftHamiltonian(networks[1], scale)
-                stage = PairedStage(right, left, damping, spec, spacing, scale)
+                stage = PairedStage(
+                    right=right, left=left, damping=damping, spec=spec, spacing=spacing, scale=scale
+                )
             stages.append(stage)
-        return cls(stages=tuple(stages), config=config)
+        # pyright takes Equinox's abstract variables for fields of the constructor.
+        return cls(stages=tuple(stages), config=config)  # pyright: ignore[reportCallIssue]
 
     @property
     def latent_size(self) -> int:
@@ -132,11 +138,11 @@ class DHNModel(AbstractForecaster):
 
     @property
     def context_length(self) -> int:
-        return self.config.block_size
+        return self.finest.spec.context_length
 
     @property
     def step_length(self) -> int:
-        return self.config.stride
+        return self.finest.spec.step_length
 
     def losses(
         self,
@@ -153,7 +159,7 @@ class DHNModel(AbstractForecaster):
                 key_mask, key_level, key_noise = jr.split(key, 3)
                 pattern = get_mask(config.mask)
                 known = draw_known(key_mask, pattern, stage.spec, window.q.shape[0])
-                level = draw_noise_level(key_level, known, config.denoising_steps)
+                level = draw_noise_level(key_level, known, config.denoising_steps, window.q.dtype)
                 noised = corrupt(key_noise, window, level)
                 total["denoising"] += config.denoising_weight * denoising_loss(
                     stage, window, noised, known, level, z, config.denoising_outputs
@@ -169,13 +175,19 @@ class DHNModel(AbstractForecaster):
         self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
     ) -> StateBlock:
         stage, spec = self.finest, self.finest.spec
+        if stage.spacing != 1:
+            raise UserError(
+                f"a forecast moves by single steps of the data's grid, but this model's finest "
+                f"stage has spacing {stage.spacing}. Train with 1 among its spacings."
+            )
+        new = slice(spec.block_size - spec.step_length, None)
         if isinstance(stage, LinkedStage):
-            return stage.forward(context, z).at(slice(spec.block_size - spec.stride, None))
+            return stage.forward(context.at(spec.source), z).at(new)
         # The unknown states start as the last known one; `denoise` replaces them.
         window = jax.tree.map(
-            lambda x: jnp.concatenate([x, jnp.repeat(x[:, -1:], spec.stride, axis=1)], axis=1),
+            lambda x: jnp.concatenate([x, jnp.repeat(x[:, -1:], spec.step_length, axis=1)], axis=1),
             context,
         )
         known = draw_known(key, autoregressive, spec, context.q.shape[0])
         filled = denoise(stage, window, known, z, key, self.config.inference)
-        return filled.at(slice(spec.block_size, None))
+        return filled.at(spec.target).at(new)

@@ -54,39 +54,43 @@ class PairedStage(AbstractStage):
     spacing: int = eqx.field(static=True)
     scale: float = eqx.field(static=True)
 
-    def _right(self, Q_source, P_target, level, z) -> Outputs:
+    def _right(self, Q_source, P_target, level, z):
+        """`(Q_target, P_source)` by `H⁺`, which sees the target's momenta undamped."""
         spec = self.spec
         growth = self.damping.growth(z, spec.lag)
         tokens = NoiseLevel(level.q[:, spec.source], level.p[:, spec.target])
-        Q_target, P_source = self.right.right_update(Q_source, growth * P_target, tokens, z)
-        return Outputs(Q_target=Q_target, P_source=P_source)
+        return self.right.right_update(Q_source, growth * P_target, tokens, z)
 
-    def _left(self, Q_target, P_source, level, z) -> Outputs:
+    def _left(self, Q_target, P_source, level, z):
+        """`(Q_source, P_target)` by `H⁻`, whose momenta are damped afterwards."""
         spec = self.spec
         growth = self.damping.growth(z, spec.lag)
         tokens = NoiseLevel(level.q[:, spec.target], level.p[:, spec.source])
         Q_source, P_target = self.left.left_update(Q_target, P_source, tokens, z)
-        return Outputs(Q_source=Q_source, P_target=P_target / growth)
+        return Q_source, P_target / growth
 
     def equations(
         self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]
     ) -> tuple[Outputs, ...]:
         source, target = window.at(self.spec.source), window.at(self.spec.target)
+        Q_target, P_source = self._right(source.q, target.p, level, z)
+        Q_source, P_target = self._left(target.q, source.p, level, z)
         return (
-            self._right(source.q, target.p, level, z),
-            self._left(target.q, source.p, level, z),
+            Outputs(Q_target=Q_target, P_source=P_source),
+            Outputs(Q_source=Q_source, P_target=P_target),
         )
 
     def predict(self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]) -> StateBlock:
         """`H⁺` first; `H⁻` then sees the newest `Q_target` wherever its own token is not clean."""
         spec = self.spec
-        right = self._right(window.q[:, spec.source], window.p[:, spec.target], level, z)
+        source, target = window.at(spec.source), window.at(spec.target)
+        Q_target, P_source = self._right(source.q, target.p, level, z)
         noisy = level.q[:, spec.target, None] > 0
-        Q_target = jnp.where(noisy, right.Q_target, window.q[:, spec.target])
-        left = self._left(Q_target, window.p[:, spec.source], level, z)
+        newest = jnp.where(noisy, Q_target, target.q)
+        Q_source, P_target = self._left(newest, source.p, level, z)
         return StateBlock(
-            _join(spec, window.q, left.Q_source, right.Q_target),
-            _join(spec, window.p, right.P_source, left.P_target),
+            _join(spec, window.q, Q_source, Q_target),
+            _join(spec, window.p, P_source, P_target),
         )
 
 
@@ -111,7 +115,12 @@ class LinkedStage(AbstractStage):
         return (Outputs(Q_target=Q_target, P_source=P_source),)
 
     def predict(self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]) -> StateBlock:
-        """Forward from the source block and backward from the target block, both solved exactly."""
+        """Forward from the source block and backward from the target block, both solved exactly.
+
+        The equations hold between clean states, so every token is told level 0: there is one
+        symplectic map, not one for each noise level.
+        """
+        del level
         spec = self.spec
         forward = self.forward(window.at(spec.source), z)
         backward = self.backward(window.at(spec.target), z)
@@ -152,9 +161,13 @@ def _join(
     source: Float[Array, "n b d"],
     target: Float[Array, "n b d"],
 ) -> Float[Array, "n L d"]:
-    """Lay both blocks' estimates over the window; where they overlap, take the mean."""
+    """Lay both blocks' estimates over the window; where they overlap, take the mean.
+
+    States that neither block holds (`s > b`) stay as they are.
+    """
     total = jnp.zeros_like(window).at[:, spec.source].add(source).at[:, spec.target].add(target)
-    count = jnp.zeros(spec.window_length).at[spec.source].add(1).at[spec.target].add(1)
+    count = jnp.zeros(spec.window_length, window.dtype)
+    count = count.at[spec.source].add(1).at[spec.target].add(1)
     covered = (count > 0)[:, None]
     return jnp.where(covered, total / jnp.maximum(count, 1)[:, None], window)
 
@@ -183,7 +196,8 @@ def equation_loss(
 ) -> Float[Array, ""]:
     """Clean inputs, all outputs (paper, Eq. 11)."""
     said = stage.equations(window, no_noise(window), z)
-    return sum((jnp.mean(error**2) for _, _, error in errors(stage, window, said)), jnp.zeros(()))
+    terms = [jnp.mean(error**2) for _, _, error in errors(stage, window, said)]
+    return jnp.stack(terms).sum()
 
 
 def denoising_loss(
@@ -197,7 +211,7 @@ def denoising_loss(
 ) -> Float[Array, ""]:
     """Noised inputs against the clean window, on the unknown outputs or on all of them."""
     said = stage.equations(noised, level, z)
-    loss = jnp.zeros(())
+    loss = jnp.zeros((), window.q.dtype)
     for part, states, error in errors(stage, window, said):
         if outputs == "all":
             loss += jnp.mean(error**2)
