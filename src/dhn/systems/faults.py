@@ -10,9 +10,7 @@ from dhn.errors import UserError
 from dhn.systems.sampling import generator
 
 
-def thin(
-    keep: float, times: Float[np.ndarray, "n T"], seed: int
-) -> np.ndarray:
+def thin(keep: float, times: Float[np.ndarray, "n T"], seed: int) -> np.ndarray:
     """`(n, K)` indices, ascending, of a random fraction `keep` of each trajectory's states.
 
     The first state always stays, so that all trajectories still begin together.

@@ -26,9 +26,7 @@ def get_system(system: "str | System") -> System:
 def register(system: System) -> System:
     """Let `get_system`, and so every function that takes a name, find `system` by its name."""
     if system.name in _BY_NAME and _BY_NAME[system.name] is not system:
-        raise UserError(
-            f"a system named '{system.name}' exists already; give yours another name."
-        )
+        raise UserError(f"a system named '{system.name}' exists already; give yours another name.")
     if system.name not in _BY_NAME:
         _BY_NAME[system.name] = system
         SYSTEMS.append(system.name)

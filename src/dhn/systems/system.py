@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from dhn.errors import UserError
@@ -129,20 +130,37 @@ class System:
         of_momentum = functools.partial(_of_second, self.hamiltonian, q, params)
         return invert_gradient(of_momentum, v, quadratic=self._quadratic)
 
+    # Facts about the functions, seen at points where nothing vanishes by accident.
+
+    @functools.cached_property
+    def generic_state(self) -> np.ndarray:
+        """`(3, d)`: some `q` and two momenta or velocities."""
+        rng = np.random.default_rng(0)
+        return rng.uniform(0.3, 0.6, (3, self.dim)) * (1 + np.arange(self.dim))
+
+    @functools.cached_property
+    def separable(self) -> bool:
+        """Whether `H = T(p) + V(q)`, i.e. its mixed second derivatives vanish."""
+        mixed = self._at_generic_states(jax.jacfwd(jax.grad(self.H), 1))
+        return all(np.abs(x).max() < 1e-12 for x in mixed)
+
     @functools.cached_property
     def _quadratic(self) -> bool:
-        """Whether the Hessian in velocities (momenta) is constant, seen at generic points."""
+        """Whether the Hessian in velocities (momenta) is constant."""
         f = self.lagrangian if self.lagrangian is not None else self.hamiltonian
-        rng = np.random.default_rng(0)
+        assert f is not None
+        first, second = self._at_generic_states(jax.hessian(f, 1))
+        return bool(np.allclose(first, second, rtol=1e-10, atol=1e-12 * np.abs(first).max()))
+
+    def _at_generic_states(self, f):
         params = {
             name: np.float64(np.mean(value) if np.any(value) else 1.0)
             for name, value in self.params.items()
         }
-        q, a, b = rng.normal(0.7, 0.2, (3, self.dim)) * (1 + np.arange(self.dim))
+        q, a, b = self.generic_state
+        # Concrete even while some outer function is being traced.
         with jax.ensure_compile_time_eval(), jax.enable_x64(True):
-            hessian = jax.jit(jax.hessian(f, 1))
-            first, second = (np.asarray(hessian(q, 0.1 * x, params)) for x in (a, b))
-        return bool(np.allclose(first, second, rtol=1e-10, atol=1e-12 * np.abs(first).max()))
+            return [np.asarray(jax.jit(f)(q, x, params)) for x in (a, b)]
 
     # Many states at once, on the host in float64 whatever JAX's default precision.
 
@@ -170,13 +188,11 @@ class System:
 
     def conserved(self, q: Any, p: Any, params: Params | None = None) -> dict[str, Any]:
         """Every conserved quantity of states `(..., d)`: name -> `(...)`, energy first."""
-        values = {
-            name: self._evaluate(_INVARIANT + name, q, p, params) for name in self.invariants
-        }
+        values = {name: self._evaluate(_INVARIANT + name, q, p, params) for name in self.invariants}
         return {"energy": self.energy(q, p, params), **values}
 
     def _evaluate(self, which, q, x, params, gamma=0.0):
-        traced = any(isinstance(y, jax.core.Tracer) for y in jax.tree.leaves((q, x, params)))
+        traced = any(isinstance(y, Tracer) for y in jax.tree.leaves((q, x, params)))
         to_array = jnp.asarray if traced else functools.partial(np.asarray, dtype=np.float64)
         q, x = to_array(q), to_array(x)
         if q.shape != x.shape or q.ndim == 0 or q.shape[-1] != self.dim:
