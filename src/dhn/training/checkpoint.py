@@ -67,6 +67,12 @@ class Checkpoints:
         found = self.directory.glob("step-*.safetensors")
         return sorted(path for path in found if re.fullmatch(r"step-\d{9}", path.stem))
 
+    def discard_unfinished(self) -> None:
+        """Remove what a killed run was just writing."""
+        for kind in ("step-*", "best", "metrics"):
+            for path in self.directory.glob(f".{kind}.????????.*"):
+                path.unlink(missing_ok=True)
+
     def save(self, state: TrainState, metadata: Mapping[str, Any]) -> Path:
         path = self.directory / f"step-{int(state.step):09d}.safetensors"
         self._write(path, state, metadata)

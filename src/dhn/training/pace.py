@@ -22,24 +22,28 @@ def take_steps(run: Run, state: TrainState, steps: int) -> tuple[TrainState, Ste
     """`steps` steps and the seconds they took. Python stays awake meanwhile, to hear signals."""
     started = time.monotonic()
     state, log = run_steps(run, state, jnp.asarray(steps, jnp.int32))
-    while not log.finite.is_ready():
+    while not _ready(log.finite):
         time.sleep(0.002)
     jax.block_until_ready(state)
     return state, log, time.monotonic() - started
+
+
+def _ready(array: Any) -> bool:
+    return array.is_ready()
 
 
 @final
 class Chunks:
     """Lengths of chunks, each sized by the speed of the one before."""
 
-    def __init__(self, first: int = 1):
-        self._next = first
+    def __init__(self, first: int = 1, seconds: float = CHUNK_SECONDS):
+        self._next, self._seconds = first, seconds
 
     def length(self, limit: int) -> int:
         return max(1, min(self._next, limit))
 
     def took(self, steps: int, seconds: float) -> None:
-        fitting = int(CHUNK_SECONDS * steps / max(seconds, 1e-6))
+        fitting = int(self._seconds * steps / max(seconds, 1e-6))
         self._next = max(1, min(fitting, GROWTH * steps))
 
 

@@ -30,8 +30,9 @@ def save_arrays(
 ) -> None:
     """Write JSON-able `metadata` and `arrays` to one file, whole or not at all."""
     header = json.dumps({"layout": LAYOUT, "version": _version(), **metadata})
-    # safetensors silently garbles arrays that are not C-contiguous.
-    host = {name: np.ascontiguousarray(np.asarray(array)) for name, array in arrays.items()}
+    # safetensors silently garbles arrays that are not C-contiguous. (np.ascontiguousarray would
+    # turn a scalar into a vector.)
+    host = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     with atomic_path(path) as temporary:
         save_file(host, temporary, metadata={HEADER: header})
 

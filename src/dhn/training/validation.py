@@ -19,8 +19,9 @@ from dhn.training.prepare import usable_states
 from dhn.training.step import TrainingData
 
 ENOUGH_TRAJECTORIES = 20
-MOST_TRAJECTORIES = 64
+MOST_TRAJECTORIES = 16
 """Held-out trajectories that the validation loss looks at; more would only cost time."""
+CODE_ITERATIONS = 8
 WINDOWS = 512
 SPLIT_STREAM = 0x5EED
 """Keeps the split's random numbers apart from other uses of the same seed."""
@@ -118,9 +119,8 @@ class Validator:
         self.enabled = bool(split.validation.any())
         q, p = scaler.transform(data)
         known = usable_states(data)
-        self._held_states = StateBlock(
-            *(np.nan_to_num(x[self.held_rows]).astype(precision) for x in (q, p))
-        )
+        held = [np.nan_to_num(x[self.held_rows]).astype(precision) for x in (q, p)]
+        self._held_states = StateBlock(jnp.asarray(held[0]), jnp.asarray(held[1]))
         self._held_known = known[self.held_rows]
         self._observed = _halves(self._held_known, 0.5)[0] if len(self.held_rows) else None
         self._checked = slice(0, MOST_TRAJECTORIES)
@@ -135,6 +135,11 @@ class Validator:
             starts = window_starts(visible, shape.length, shape.spacing)
             picks.append(starts[rng.integers(0, len(starts), WINDOWS)])
         return tuple(picks)
+
+    @property
+    def code_batches(self) -> int:
+        """Batches in which `all_codes` works, each about as long as one validation."""
+        return -(-len(self.held_rows) // MOST_TRAJECTORIES)
 
     def noise(self, model: AbstractModel, codes: Array) -> float:
         """Root mean square residual over training windows: how exactly data obey the model."""
@@ -170,7 +175,11 @@ class Validator:
     def _autodecode(self, model, codes, states, known) -> np.ndarray:
         book = np.asarray(codes)[self.trained_rows]
         prior = _of_full_rank(CodePrior.fit(book, self.noise(model, codes)))
-        return autodecode(model, states, known, prior, batch_size=MOST_TRAJECTORIES).codes
+        fitted = autodecode(
+            model, states, known, prior,
+            max_iterations=CODE_ITERATIONS, batch_size=MOST_TRAJECTORIES,
+        )  # fmt: skip
+        return fitted.codes
 
 
 def _of_full_rank(prior: CodePrior) -> CodePrior:

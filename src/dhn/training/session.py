@@ -1,0 +1,323 @@
+"""One training, from the first step or a checkpoint to the result."""
+
+import dataclasses
+import math
+import time
+from pathlib import Path
+from typing import Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from dhn.data.scaling import Scaler
+from dhn.data.trajectories import Trajectories
+from dhn.errors import UserError
+from dhn.models.contract import AbstractModel
+from dhn.training.checkpoint import Checkpoints, describe
+from dhn.training.config import TrainingConfig
+from dhn.training.history import History, Record
+from dhn.training.interrupt import Interruption, TrainingInterrupted
+from dhn.training.pace import MARGIN, Chunks, Plan, measure_speed, take_steps
+from dhn.training.prepare import make_context, prepare, usable_states
+from dhn.training.progress import AbstractProgress
+from dhn.training.schedule import learning_rate
+from dhn.training.step import Run, StepLog, TrainState, initial_state
+from dhn.training.validation import Validator, choose_split
+
+VALIDATIONS = 5
+"""How often a run is validated, if that takes no more than a tenth of its budget."""
+MEASURE_SECONDS = 2.5
+"""How long the speed is measured before a budget is turned into steps."""
+CLEARLY_BETTER = 0.8
+"""The best checkpoint replaces the last one if its validation loss is below this share of it."""
+
+
+@final
+class TrainingDiverged(UserError):
+    """A loss or gradient was no longer a number."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class FitResult:
+    """A trained model and how it came about."""
+
+    model: AbstractModel
+    """With the averaged weights if the configuration asks for an average."""
+    codes: Float[np.ndarray, "n k"]
+    """The latent code of every training trajectory, in the data's order."""
+    noise: float
+    """Root mean square residual of training windows, in units of a typical change."""
+    steps: int
+    seconds: float
+    history: list[Record]
+    """One record a chunk of steps, as in metrics.jsonl."""
+    validation: float | None
+    """Validation loss of the returned model."""
+    chosen: str
+    """"last" or "best": which weights these are."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Options:
+    checkpoint_seconds: float
+    chunk_seconds: float
+    tensorboard: bool
+
+
+@final
+class Session:
+    """One call of `fit`: what it was given, and the state that moves on."""
+
+    def __init__(
+        self,
+        model: AbstractModel,
+        data: Trajectories,
+        scaler: Scaler,
+        config: TrainingConfig,
+        budget: float | None,
+        directory: str | Path | None,
+        resume: bool,
+        shown: AbstractProgress,
+        options: Options,
+    ):
+        self.started = time.monotonic()
+        self.config, self.shown, self.options = config, shown, options
+        context = make_context(data, scaler)
+        shapes = tuple(model.window_shapes)
+        split = choose_split(usable_states(data), shapes, config.validation, config.seed)
+        arrays = prepare(data, scaler, shapes, config.precision, split.train)
+        self.validator = Validator(
+            data, scaler, shapes, split, arrays, config.precision, config.seed
+        )
+        self.static = eqx.filter(model, eqx.is_inexact_array, inverse=True)
+        self.run = Run(
+            static=self.static,
+            data=arrays,
+            # What the compiled steps do not read must not make them compile again.
+            config=config.model_copy(update={"steps": 1, "seed": 0, "validation": 0.0}),
+            seed=jnp.asarray(config.seed % 2**32, jnp.uint32),
+            total_steps=jnp.asarray(config.steps, jnp.int32),
+        )
+        self.state = initial_state(model, arrays.states.q.shape[0], config)
+        self.plan = Plan(config.steps, budget)
+        self.planned = budget is None
+        self.chunks = Chunks(1, options.chunk_seconds)
+        self.best: dict[str, Any] | None = None
+        self.best_state: TrainState | None = None
+        self.seconds_before = 0.0
+        self.validations, self.validation_seconds = VALIDATIONS, 0.0
+        self.saved = time.monotonic()
+
+        self.checkpoints = None if directory is None else Checkpoints(Path(directory))
+        self.history = History(
+            None if directory is None else Path(directory) / "metrics.jsonl", options.tensorboard
+        )
+        self.description = (
+            {} if directory is None else describe(model, data, scaler, context, config)
+        )
+        if self.checkpoints is not None:
+            self._open_run(resume)
+
+    def _open_run(self, resume: bool) -> None:
+        assert self.checkpoints is not None
+        self.checkpoints.discard_unfinished()
+        if not self.checkpoints.paths():
+            self.history.clear()
+            return
+        if not resume:
+            raise UserError(
+                f"{self.checkpoints.directory} already holds a run; resume it (resume=True, "
+                f"--resume) or train into a new folder."
+            )
+        self.state, metadata = self.checkpoints.load_last(self.state, self.description)
+        budget = metadata["budget"]
+        if self.plan.budget is not None and self.plan.budget != budget:
+            raise UserError(
+                f"{self.checkpoints.directory} was trained with budget = {budget!r}, now it is "
+                f"{self.plan.budget!r}; resume without a budget, or train into a new folder."
+            )
+        self.plan = Plan(self.config.steps, budget, metadata["schedule"])
+        self.planned = True
+        self.best, self.seconds_before = metadata["best"], metadata["seconds"]
+        self.validations = metadata["validations"]
+        self.history.restore(self.step)
+        self.shown.say(f"resuming at step {self.step} of {self.plan.total_steps}")
+
+    @property
+    def step(self) -> int:
+        return int(self.state.step)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of this run, earlier sessions included."""
+        return self.seconds_before + time.monotonic() - self.started
+
+    def model(self, state: TrainState) -> AbstractModel:
+        weights = state.weights if state.average is None else state.average
+        return eqx.combine(weights, self.static)
+
+    def train(self, interruption: Interruption) -> None:
+        if self.planned and self.step >= self.plan.total_steps:
+            return
+        self.state, _, _ = take_steps(self.run, self.state, 0)  # compiles
+        if not self.planned:
+            self._make_plan()
+        while self.step < self.plan.total_steps:
+            if interruption:
+                self._stop(interruption)
+            self._chunk()
+
+    def _reserve(self) -> float:
+        """Seconds of validation still to come, and of the codes at the end."""
+        left = self.validations * (1 - self.step / self.plan.total_steps)
+        return self.validation_seconds * (math.ceil(left) + self.validator.code_batches)
+
+    def _make_plan(self) -> None:
+        budget = self.plan.budget
+        assert budget is not None
+        if self.validator.enabled:
+            self._validation_loss()
+            started = time.monotonic()
+            self._validation_loss()
+            self.validation_seconds = time.monotonic() - started
+            affordable = int(0.1 * (budget - self.elapsed) / self.validation_seconds)
+            self.validations = max(1, min(VALIDATIONS, affordable))
+        speed, chunk = measure_speed(self.run, self.state, min(MEASURE_SECONDS, 0.05 * budget))
+        left = MARGIN * (budget - self.elapsed) - self._reserve()
+        self.plan = Plan(max(1, int(speed * max(left, 0.1 * budget))), budget)
+        self.chunks, self.planned = Chunks(chunk, self.options.chunk_seconds), True
+        self.shown.say(
+            f"{speed:.3g} steps/s: {self.plan.total_steps} steps fit the budget of {budget:g} s"
+        )
+
+    def _next_validation(self) -> int:
+        total = self.plan.total_steps
+        points = [round(total * (i + 1) / self.validations) for i in range(self.validations)]
+        return next((point for point in points if point > self.step), total)
+
+    def _chunk(self) -> None:
+        stop = self._next_validation() if self.validator.enabled else self.plan.total_steps
+        steps = self.chunks.length(stop - self.step)
+        run = self.run._replace(total_steps=jnp.asarray(self.plan.total_steps, jnp.int32))
+        self.state, log, seconds = take_steps(run, self.state, steps)
+        if not bool(log.finite):
+            self._diverged()
+        self.chunks.took(steps, seconds)
+        validate = self.validator.enabled and self.step == stop
+        record = self._record(log, steps, seconds)
+        if validate:
+            record["validation"] = self._validation_loss()
+            self._consider(record["validation"])
+        self.history.add(record)
+        self.shown.show(record, self.plan.total_steps)
+        if self.plan.compare(self.step, self.elapsed, self._reserve()):
+            self.shown.say(
+                f"the speed has changed; the schedule now ends at {self.plan.total_steps} steps"
+            )
+        due = time.monotonic() - self.saved >= self.options.checkpoint_seconds
+        if validate or due or self.step >= self.plan.total_steps:
+            self._save()
+
+    def _record(self, log: StepLog, steps: int, seconds: float) -> Record:
+        losses = {name: float(value) for name, value in log.losses.items()}
+        rate = learning_rate(
+            self.config, self.state.step - 1, jnp.asarray(self.plan.total_steps, jnp.int32)
+        )
+        return {
+            "step": self.step,
+            "loss": sum(losses.values()),
+            **losses,
+            "gradient_norm": float(log.gradient_norm),
+            "learning_rate": self.config.learning_rate * float(rate),
+            "seconds": round(self.elapsed, 3),
+            "steps_per_second": steps / seconds,
+            "windows_per_second": steps * self.config.batch_size * len(self.run.data.starts)
+            / seconds,
+        }  # fmt: skip
+
+    def _validation_loss(self) -> float:
+        value = self.validator.loss(self.model(self.state), self.state.codebook.rows)
+        assert value is not None
+        return value
+
+    def _consider(self, validation: float) -> None:
+        """Keep this state if it is the best so far."""
+        if self.best is not None and not validation < self.best["validation"]:
+            return
+        self.best = {"step": self.step, "validation": validation}
+        if self.checkpoints is None:
+            self.best_state = jax.tree.map(np.asarray, self.state)
+        else:
+            self.checkpoints.save_best(self.state, self._metadata())
+
+    def _metadata(self) -> dict[str, Any]:
+        return {
+            **self.description,
+            "seed": self.config.seed,
+            "total_steps": self.plan.total_steps,
+            "schedule": self.plan.changes,
+            "budget": self.plan.budget,
+            "seconds": self.elapsed,
+            "best": self.best,
+            "validations": self.validations,
+        }
+
+    def _save(self) -> Path | None:
+        if self.checkpoints is None:
+            return None
+        self.saved = time.monotonic()
+        return self.checkpoints.save(self.state, self._metadata())
+
+    def _stop(self, interruption: Interruption) -> None:
+        path = self._save()
+        number = interruption.signal_number
+        assert number is not None
+        raise TrainingInterrupted(
+            f"stopped at step {self.step} of {self.plan.total_steps} and saved {path}; "
+            f"resume to go on.",
+            number,
+        )
+
+    def _diverged(self) -> None:
+        rate = self.config.learning_rate * float(
+            learning_rate(self.config, self.state.step, jnp.asarray(self.plan.total_steps))
+        )
+        kept = self.checkpoints.paths() if self.checkpoints is not None else []
+        raise TrainingDiverged(
+            f"training diverged: the loss or its gradient is not a number at step {self.step}, "
+            f"learning rate {rate:.3g}. Lower learning_rate or clip, raise warmup, or look for "
+            f"outliers in the data." + (f" The last good checkpoint is {kept[-1]}." if kept else "")
+        )
+
+    def result(self) -> FitResult:
+        state, chosen = self.state, "last"
+        validation = self.history.records[-1].get("validation") if self.history.records else None
+        if (
+            self.best is not None
+            and validation is not None
+            and not self.best["validation"] >= CLEARLY_BETTER * validation
+        ):
+            state, chosen = self._best_state(), "best"
+            validation = self.best["validation"]
+        model, book = self.model(state), state.codebook.rows
+        return FitResult(
+            model=model,
+            codes=self.validator.all_codes(model, book),
+            noise=self.validator.noise(model, book),
+            steps=int(state.step),
+            seconds=self.elapsed,
+            history=self.history.records,
+            validation=validation,
+            chosen=chosen,
+        )
+
+    def _best_state(self) -> TrainState:
+        if self.best_state is not None:
+            return jax.tree.map(jnp.asarray, self.best_state)
+        assert self.checkpoints is not None
+        return self.checkpoints.load(self.checkpoints.best, self.state)[0]

@@ -1,0 +1,34 @@
+"""A small problem that trains in a second: harmonic oscillators of different frequency."""
+
+import jax
+import numpy as np
+
+from dhn.data.scaling import Scaler
+from dhn.data.trajectories import Trajectories
+from dhn.models import DHNConfig, DHNModel, NetworkConfig
+from dhn.training.config import TrainingConfig
+from dhn.training.prepare import make_context
+
+SMALL = DHNConfig(network=NetworkConfig(width=8, depth=1), latent_size=2)
+
+
+def oscillators(trajectories: int = 12, states: int = 24, seed: int = 0, **fields) -> Trajectories:
+    rng = np.random.default_rng(seed)
+    frequency = rng.uniform(0.8, 1.2, (trajectories, 1))
+    phase = rng.uniform(0, 2 * np.pi, (trajectories, 1))
+    t = 0.1 * np.arange(states)
+    q = np.cos(frequency * t + phase)[..., None]
+    p = -(frequency * np.sin(frequency * t + phase))[..., None]
+    return Trajectories(**{"q": q, "p": p, "t": t, **fields})
+
+
+def recipe(**changes) -> TrainingConfig:
+    base = {"steps": 40, "batch_size": 16, "warmup": 5, "validation": 0.0}
+    return TrainingConfig(**{**base, **changes})
+
+
+def problem(data: Trajectories | None = None, config: DHNConfig = SMALL, seed: int = 0):
+    """`(model, data, scaler)`, the first arguments of `fit`."""
+    data = oscillators() if data is None else data
+    scaler = Scaler.fit(data)
+    return DHNModel.build(config, make_context(data, scaler), jax.random.key(seed)), data, scaler
