@@ -69,7 +69,8 @@ class TransformerLayer(eqx.Module):
     out: Float[Array, "width width"]
     up: Float[Array, "width hidden"]
     up_bias: Float[Array, " hidden"]
-    down: Float[Array, "hidden width"]
+    down: Float[Array, "width hidden"]
+    """Transposed, like its gradient as `product` computes it."""
     attention_norm: Norm | None
     mlp_norm: Norm | None
     heads: int = eqx.field(static=True)
@@ -91,7 +92,7 @@ class TransformerLayer(eqx.Module):
         self.out = jr.normal(keys[2], (width, width)) / jnp.sqrt(width)
         self.up = jr.normal(keys[3], (width, hidden)) / jnp.sqrt(width)
         self.up_bias = jnp.zeros(hidden)
-        self.down = jr.normal(keys[4], (hidden, width)) / jnp.sqrt(hidden)
+        self.down = jr.normal(keys[4], (width, hidden)) / jnp.sqrt(hidden)
         self.attention_norm = Norm(width) if layer_norm else None
         self.mlp_norm = Norm(width) if layer_norm else None
         self.heads = heads
@@ -109,12 +110,12 @@ class TransformerLayer(eqx.Module):
         residual = residual + product(mixed, self.out)
         act = get_activation(self.activation)
         hidden = act(_linear(residual, self.up, self.up_bias, self.mlp_norm))
-        residual = residual + product(hidden, self.down)
+        residual = residual + product(hidden, self.down.T)
         return residual.reshape(outputs, n, width)
 
     def _attention(
         self, rows: Float[Array, "rows width"], outputs: int, n: int
-    ) -> Float[Array, "outputs*n width"]:
+    ) -> Float[Array, "{outputs}*{n} width"]:
         width = rows.shape[1]
         head_width = width // self.heads
         # The softmax scale is folded into the weight, which is small, not into the scores.
