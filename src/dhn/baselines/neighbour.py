@@ -70,12 +70,12 @@ class NeighbourModel(AbstractUpsampler):
 
     def _between(
         self,
-        first: Float[Array, "n 2*d"],
-        last: Float[Array, "n 2*d"],
+        first: Float[Array, "n e"],
+        last: Float[Array, "n e"],
         fraction: Float[Array, " n"],
         gap: int,
         z: Float[Array, "n k"],
-    ) -> Float[Array, "n 2*d"]:
+    ) -> Float[Array, "n e"]:
         """The state at this fraction of a gap of so many grid steps."""
         u = fraction[:, None]
         change = self.context.change(gap)
@@ -93,7 +93,7 @@ class NeighbourModel(AbstractUpsampler):
         cubic = u * (1 - u) * ((1 - u) * (start - chord) - u * (end - chord))
         return line + cubic + 16 * (u * (1 - u)) ** 2 * correction
 
-    def _see(self, x: Float[Array, "n 2*d"]) -> Float[Array, "n f"]:
+    def _see(self, x: Float[Array, "n e"]) -> Float[Array, "n f"]:
         q, p = jnp.split(x, 2, axis=1)
         return jnp.concatenate([self.features(q), self.features.momenta(p)], axis=1)
 
