@@ -299,7 +299,7 @@ def test_unknown_options_are_named(tmp_path):
 
 @pytest.mark.parametrize(
     "ending, module, extra",
-    [(".h5", "h5py", "hdf5"), (".parquet", "pyarrow", "parquet"), (".nc", "xarray", "netcdf"),
+    [(".h5", "h5py", "hdf5"), (".parquet", "pyarrow", "parquet"),
      (".nc", "netCDF4", "netcdf")],
 )  # fmt: skip
 def test_a_missing_extra_is_named(tmp_path, monkeypatch, ending, module, extra):

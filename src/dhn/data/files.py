@@ -70,7 +70,15 @@ def read(
     p (or `theta` and `p_theta`); else `columns` says what is what, e.g.
     `columns={"time": "t", "theta": "q", "omega": "v", "len": "param:length"}` (`dhn.data.roles`
     lists all roles). `fields` set what the file does not say: `angles=(True,)`, `system="..."`.
+
+    Measured files (any text, .mat cells, several files, ...) take the options of `dhn import`:
+    `read("run.txt", time="t", q=("theta",), segment=128)`; see `dhn.data.measured.ImportOptions`.
     """
+    if fields and columns is None:
+        from dhn.data.measured import read_measured, wants_import
+
+        if wants_import(fields):
+            return read_measured(path, **fields)
     path = Path(path)
     form = _format(path)
     if path.is_dir():

@@ -1,33 +1,47 @@
-"""NetCDF-4 through xarray, with named dimensions."""
+"""NetCDF-4 with named dimensions; xarray and other tools open it as it is."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
-import netCDF4  # noqa: F401  # xarray's engine: absent, it must fail here and not while writing
+import netCDF4
 import numpy as np
-import xarray
 
+_STATES = ("trajectory", "state", "coordinate")
 _DIMENSIONS = {
-    "q": ("trajectory", "state", "coordinate"),
+    "dhn": ("byte",),
+    **dict.fromkeys(("q", "p", "v"), _STATES),
+    "known": _STATES[:2],
     "params": ("trajectory", "parameter"),
     "noise": ("part", "coordinate"),
-    "known": ("trajectory", "state"),
-    "q_quantiles": ("q_level", "trajectory", "state", "coordinate"),
-    "p_quantiles": ("p_level", "trajectory", "state", "coordinate"),
-    "dhn": ("byte",),
+    "q_quantiles": ("q_level", *_STATES),
+    "p_quantiles": ("p_level", *_STATES),
 }
 
 
 def load(path: Path) -> dict[str, np.ndarray]:
-    """All numeric variables."""
-    with xarray.open_dataset(path, engine="netcdf4", decode_times=False) as dataset:
-        arrays = {str(k): np.asarray(x.values) for k, x in dataset.variables.items()}
-    return {k: x for k, x in arrays.items() if x.dtype.kind in "fiub"}
+    """All numeric variables; fill values become NaN."""
+    arrays = {}
+    # From memory: after a damaged file the library may keep it open and then serve its old
+    # contents for a new file in its place.
+    with netCDF4.Dataset(path.name, memory=path.read_bytes()) as file:
+        for name, variable in file.variables.items():
+            if getattr(variable.dtype, "kind", "O") in "fiub":
+                value = np.ma.asarray(variable[...])
+                hidden = np.ma.getmaskarray(value)
+                arrays[name] = np.where(hidden, np.nan, value.data) if hidden.any() else value.data
+    return arrays
 
 
 def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """One variable a field."""
-    dimensions = _DIMENSIONS | {k: _DIMENSIONS["q"] for k in ("p", "v")}
-    dimensions["t"] = ("trajectory", "state")[2 - arrays["t"].ndim :]
-    dataset = xarray.Dataset({k: (dimensions[k], x) for k, x in arrays.items()})
-    dataset.to_netcdf(path, engine="netcdf4", format="NETCDF4")
+    dimensions = _DIMENSIONS | {"t": _STATES[2 - arrays["t"].ndim : 2]}
+    with netCDF4.Dataset(str(path), "w", format="NETCDF4") as file:
+        for name, array in arrays.items():
+            for label, size in zip(dimensions[name], array.shape, strict=True):
+                if label not in file.dimensions:
+                    file.createDimension(label, size)
+            array = array.astype(np.uint8) if array.dtype == bool else array
+            # Any other fill value would hide a number that happens to equal it.
+            fill = np.nan if array.dtype.kind == "f" else None
+            variable = file.createVariable(name, array.dtype, dimensions[name], fill_value=fill)
+            variable[...] = array
