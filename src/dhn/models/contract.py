@@ -6,7 +6,7 @@ against this contract.
 
 import abc
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 from jaxtyping import Array, Float, Key
@@ -23,6 +23,18 @@ class WindowShape(NamedTuple):
     @property
     def reach(self) -> int:
         return (self.length - 1) * self.spacing
+
+
+@runtime_checkable
+class HasResiduals(Protocol):
+    """All that fitting a code asks of a model."""
+
+    @property
+    def window_shapes(self) -> tuple[WindowShape, ...]: ...
+
+    def stage_residuals(
+        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
+    ) -> Float[Array, "n m"]: ...
 
 
 @dataclasses.dataclass(frozen=True)

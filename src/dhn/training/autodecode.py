@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
-from dhn.models.contract import AbstractModel, WindowShape
+from dhn.models.contract import HasResiduals, WindowShape
 from dhn.training.batches import in_batches
 
 MAX_DIRECTIONS = 16
@@ -84,7 +84,7 @@ class CodeFit(NamedTuple):
 
 
 def autodecode(
-    model: AbstractModel,
+    model: HasResiduals,
     states: StateBlock,
     known: Bool[np.ndarray, "n T"],
     prior: CodePrior,
