@@ -171,16 +171,15 @@ def test_a_transformer_needs_a_width_that_its_heads_divide():
     ],
     ids=lambda c: c.kind,
 )
-@pytest.mark.parametrize("target", [DHNConfig(), DHNConfig(block_size=2, linked=False)], ids=str)
-def test_counts_are_matched_within_ten_percent(config, target):
-    wanted = planned_parameters(target, CONTEXT)
+def test_counts_are_matched_within_ten_percent(config):
+    wanted = planned_parameters(DHNConfig(), CONTEXT)
     matched = matched_width(config, CONTEXT, wanted)
     assert type(matched) is type(config)
-    model = build_model(matched, CONTEXT, jr.key(0))
-    assert count_parameters(model) == planned_parameters(matched, CONTEXT)
-    assert abs(count_parameters(model) / wanted - 1) < 0.1
+    assert abs(planned_parameters(matched, CONTEXT) / wanted - 1) < 0.1
 
 
 def test_counting_by_hand():
-    model = VanillaModel.build(VanillaConfig(width=5, depth=1, latent_size=3), CONTEXT, jr.key(0))
-    assert count_parameters(model) == (7 * 5 + 5) + (25 + 5 + 25) + (5 * 4 + 4)
+    config = VanillaConfig(width=5, depth=1, latent_size=3)
+    count = count_parameters(build_model(config, CONTEXT, jr.key(0)))
+    assert count == planned_parameters(config, CONTEXT)
+    assert count == (7 * 5 + 5) + (25 + 5 + 25) + (5 * 4 + 4)

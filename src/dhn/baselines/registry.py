@@ -1,5 +1,6 @@
 """From a configuration to a model, whichever kind; and parameter counts made equal."""
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -26,7 +27,7 @@ MODELS: dict[str, tuple[type[Config], Any]] = {
 }
 """Kind of configuration -> (configuration, model with `build(config, context, key)`)."""
 
-LARGEST_WIDTH = 8192
+MATCHING_ROUNDS = 12
 
 
 def build_model(config: Any, context: ModelContext, key: Key[Array, ""]) -> AbstractModel:
@@ -63,11 +64,19 @@ def matched_width(config: Config, context: ModelContext, target_parameters: int)
         wider = part.model_copy(update={"width": multiple * unit})
         return wider if part is config else config.model_copy(update={"network": wider})
 
-    def excess(multiple: int) -> int:
-        return planned_parameters(widened(multiple), context) - target_parameters
+    sizes: dict[int, int] = {}
 
-    low, high = 1, LARGEST_WIDTH // unit
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
-    return widened(min((low, high), key=lambda multiple: abs(excess(multiple))))
+    def size(multiple: int) -> int:
+        if multiple not in sizes:
+            sizes[multiple] = planned_parameters(widened(multiple), context)
+        return sizes[multiple]
+
+    # Counts grow like the width squared, so this lands next to the answer in a few rounds.
+    multiple = max(1, getattr(part, "width") // unit)  # noqa: B009
+    for _ in range(MATCHING_ROUNDS):
+        better = max(1, round(multiple * math.sqrt(target_parameters / size(multiple))))
+        if better == multiple:
+            break
+        multiple = better
+    candidates = range(max(1, multiple - 1), multiple + 2)
+    return widened(min(candidates, key=lambda m: abs(size(m) - target_parameters)))
