@@ -1,5 +1,6 @@
 import json
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def test_round_trip_is_exact_for_any_memory_layout(tmp_path):
 def test_trees_are_filled_by_path(tmp_path):
     tree = {"a": (jnp.arange(3.0), None), "b": [jnp.zeros((2, 2))]}
     arrays = tree_arrays(tree)
-    found = fill_tree(jnp_zeros_like(tree), arrays, "file")
+    found = fill_tree(jax.tree.map(jnp.zeros_like, tree), arrays, "file")
     np.testing.assert_array_equal(found["a"][0], np.arange(3.0))
     assert found["a"][1] is None
     with pytest.raises(UserError, match="file lacks \"\\['c'\\]\"; it belongs to another model"):
@@ -40,21 +41,15 @@ def test_trees_are_filled_by_path(tmp_path):
         fill_tree({"a": (jnp.zeros(4), None)}, arrays, "file")
 
 
-def jnp_zeros_like(tree):
-    import jax
-
-    return jax.tree.map(jnp.zeros_like, tree)
-
-
 def test_bad_files(tmp_path):
     path = tmp_path / "x.safetensors"
-    with pytest.raises(UserError, match="x.safetensors does not exist; expected a thing"):
+    with pytest.raises(UserError, match=r"x.safetensors does not exist; expected a thing"):
         load_arrays(path, "thing")
     save_arrays(path, {"kind": "thing"}, {"a": np.arange(100.0)})
     whole = path.read_bytes()
     for damaged in (whole[: len(whole) // 2], b"", b"hello", whole[:20]):
         path.write_bytes(damaged)
-        with pytest.raises(UserError, match="x.safetensors is damaged .*use another copy"):
+        with pytest.raises(UserError, match=r"x.safetensors is damaged .*use another copy"):
             load_arrays(path, "thing")
     path.write_bytes(whole)
     with pytest.raises(UserError, match="is a thing, expected a model"):

@@ -46,7 +46,7 @@ def fit(
     if there is none, so that a queue may run the same call again and again.
 
     The last weights are returned, where the learning rate has come to rest, unless an earlier
-    validation loss was lower by a fifth or more.
+    validation loss was less than half as large.
     """
     if budget is not None and not (math.isfinite(budget) and budget > 0):
         raise UserError(f"the budget must be a positive number of seconds; got {budget!r}.")

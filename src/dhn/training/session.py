@@ -31,7 +31,7 @@ VALIDATIONS = 5
 """How often a run is validated, if that takes no more than a tenth of its budget."""
 MEASURE_SECONDS = 2.5
 """How long the speed is measured before a budget is turned into steps."""
-CLEARLY_BETTER = 0.8
+CLEARLY_BETTER = 0.5
 """The best checkpoint replaces the last one if its validation loss is below this share of it."""
 
 

@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from dhn.blocks import StateBlock, cut_windows, window_starts
+from dhn.blocks import StateBlock, cut_windows
 from dhn.data.scaling import Scaler
 from dhn.data.trajectories import Trajectories
 from dhn.models.contract import AbstractModel, WindowShape
@@ -20,9 +20,10 @@ from dhn.training.step import TrainingData
 
 ENOUGH_TRAJECTORIES = 20
 MOST_TRAJECTORIES = 16
-"""Held-out trajectories that the validation loss looks at; more would only cost time."""
+"""Trajectories that the validation loss looks at; more would only cost time."""
 CODE_ITERATIONS = 8
-WINDOWS = 512
+WINDOWS = 64
+"""Windows of each of them."""
 SPLIT_STREAM = 0x5EED
 """Keeps the split's random numbers apart from other uses of the same seed."""
 
@@ -65,8 +66,9 @@ def choose_split(
         # The end is shorter than a window: take as much as the longest window needs.
         longest = max(shape.reach for shape in shapes) + 1
         train, end = _halves(known, 1 - min(1.0, longest / known.shape[1]))
-    windows = _count_windows
-    enough = all(windows(train, shape) >= windows(end, shape) > 0 for shape in shapes)
+    enough = _has_windows(end, shapes).any() and all(
+        _complete(train, shape).sum() >= _complete(end, shape).sum() for shape in shapes
+    )
     return Split(train, end, nothing.held_out) if enough else nothing
 
 
@@ -85,10 +87,6 @@ def _complete(known: Bool[np.ndarray, "n T"], shape: WindowShape) -> Bool[np.nda
     for i in range(shape.length if steps > 0 else 0):
         complete &= known[:, i * shape.spacing : i * shape.spacing + steps]
     return complete
-
-
-def _count_windows(known: Bool[np.ndarray, "n T"], shape: WindowShape) -> int:
-    return int(_complete(known, shape).sum())
 
 
 def _has_windows(
@@ -127,13 +125,21 @@ class Validator:
         self._picks = self._choose_windows(seed) if self.enabled else ()
 
     def _choose_windows(self, seed: int) -> tuple[np.ndarray, ...]:
+        """For each stage `(g, WINDOWS, 2)`: windows of `g` trajectories."""
         rng = np.random.default_rng([SPLIT_STREAM, 1, seed % 2**63])
-        visible = self.split.validation.copy()
-        visible[self.held_rows[MOST_TRAJECTORIES:]] = False
+        visible = self.split.validation
+        rows = np.flatnonzero(_has_windows(visible, self.shapes))
+        if len(self.held_rows):
+            rows = rows[np.isin(rows, self.held_rows[self._checked])]
+        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_TRAJECTORIES)).astype(int)]
         picks = []
         for shape in self.shapes:
-            starts = window_starts(visible, shape.length, shape.spacing)
-            picks.append(starts[rng.integers(0, len(starts), WINDOWS)])
+            chosen = []
+            for row in rows:
+                start = np.flatnonzero(_complete(visible[row : row + 1], shape)[0])
+                start = start[rng.integers(0, len(start), WINDOWS)]
+                chosen.append(np.stack([np.full(WINDOWS, row), start], axis=1))
+            picks.append(np.stack(chosen).astype(np.int32))
         return tuple(picks)
 
     @property
@@ -150,7 +156,11 @@ class Validator:
         return float(np.sqrt(np.mean([float(x) for x in total])))
 
     def loss(self, model: AbstractModel, codes: Array) -> float | None:
-        """The training loss on held-out windows; None if nothing was held out."""
+        """The training loss on held-out windows; None if nothing was held out.
+
+        Median over trajectories: a single one that the model cannot explain, among so few, says
+        little about which weights are better.
+        """
         if not self.enabled:
             return None
         if self._observed is not None:
@@ -195,16 +205,19 @@ def _of_full_rank(prior: CodePrior) -> CodePrior:
 
 @eqx.filter_jit
 def _mean_square(model, stage: int, data: TrainingData, codes, key):
-    pick = data.starts[stage][jr.randint(key, (WINDOWS,), 0, data.counts[stage])]
+    pick = data.starts[stage][jr.randint(key, (8 * WINDOWS,), 0, data.counts[stage])]
     windows = cut_windows(data.states, pick[:, 0], pick[:, 1], *model.window_shapes[stage])
     return jnp.mean(model.stage_residuals(stage, windows, codes[pick[:, 0]]) ** 2)
 
 
 @eqx.filter_jit
 def _loss(model, states: StateBlock, picks: tuple[Array, ...], codes, key):
-    windows = tuple(
-        cut_windows(states, pick[:, 0], pick[:, 1], *shape)
-        for pick, shape in zip(picks, model.window_shapes, strict=True)
-    )
-    terms = model.losses(windows, tuple(codes[pick[:, 0]] for pick in picks), key)
-    return sum(terms.values())
+    def of_trajectory(picks):
+        windows = tuple(
+            cut_windows(states, pick[:, 0], pick[:, 1], *shape)
+            for pick, shape in zip(picks, model.window_shapes, strict=True)
+        )
+        terms = model.losses(windows, tuple(codes[pick[:, 0]] for pick in picks), key)
+        return sum(terms.values())
+
+    return jnp.median(jax.lax.map(of_trajectory, picks))
