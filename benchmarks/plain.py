@@ -53,7 +53,7 @@ def scalar(network: TransformerNetwork, Q, P, level_q, level_p, z):
             x = x + attention(layer, normed, normed)
         act = get_activation(layer.activation)
         hidden = act(layer_norm(x, layer.mlp_norm) @ layer.up + layer.up_bias)
-        x = x + hidden @ layer.down
+        x = x + hidden @ layer.down.T
     return layer_norm(x[0], network.readout_norm) @ network.readout
 
 

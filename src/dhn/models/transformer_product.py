@@ -23,9 +23,16 @@ def product(
     return _product_p.bind(x, weight)
 
 
-def _copied_transpose(x):
-    # Without the barrier XLA folds the transpose back into the product. Accelerators want that.
-    return jax.lax.optimization_barrier(x.T) if jax.default_backend() == "cpu" else x.T
+def _by_weight(x, g):
+    """`xᵀ g`, by way of the narrower side's transpose."""
+    if x.shape[1] <= g.shape[1]:
+        return _materialised(product(_materialised(x.T), g))
+    return _materialised(product(_materialised(g.T), x)).T
+
+
+def _materialised(x):
+    # Without the barrier XLA folds transposes back into the product. Accelerators want that.
+    return jax.lax.optimization_barrier(x) if jax.default_backend() == "cpu" else x
 
 
 def _multiply(x, weight):
@@ -46,5 +53,5 @@ batching.primitive_batchers[_product_p] = _batched
 ad.defbilinear(
     _product_p,
     lambda g, x, weight: product(g, weight.T),
-    lambda g, x, weight: product(_copied_transpose(x), g),
+    lambda g, x, weight: _by_weight(x, g),
 )
