@@ -1,6 +1,12 @@
 """Measured files to trajectories: columns, gaps, noise, velocities, momenta, segments."""
 
-from dhn.data.measured.importing import Imported, import_measured, run_import
+from dhn.data.measured.importing import (
+    Imported,
+    import_measured,
+    read_measured,
+    run_import,
+    wants_import,
+)
 from dhn.data.measured.options import ImportOptions
 from dhn.data.measured.report import ImportReport
 from dhn.data.measured.segments import code_groups, run_of
@@ -11,6 +17,8 @@ __all__ = [
     "Imported",
     "code_groups",
     "import_measured",
+    "read_measured",
     "run_import",
     "run_of",
+    "wants_import",
 ]

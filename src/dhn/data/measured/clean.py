@@ -10,6 +10,7 @@ from dhn.errors import UserError
 
 NEAR = 0.05
 """Rows nearer in time than this fraction of the usual step count as one: they are averaged."""
+_DOUBLED = 0.25  # of the rows: more cannot be accidents
 _DISORDER = 10  # steps; a clock that goes back further has been restarted
 FEWEST = 4
 """Rows that a run needs to be of any use."""
@@ -68,6 +69,17 @@ def _without_doubles(run: Run, counts: Counter[str]) -> Run:
     close = steps <= NEAR * usual
     if not close.any():
         return run
+    if usual and close.mean() > _DOUBLED:
+        i = int(np.argmax(close))
+        if (steps[close] == 0).mean() > 0.5:
+            raise UserError(
+                f"{int(close.sum())} of {len(run)} rows have the time of the row before, first at "
+                f"{run.place(i + 1)}; the clock is too coarse: give --rate instead of --time."
+            )
+        raise UserError(
+            f"times advance by {steps[i]:.4g} at {run.place(i + 1)} but by {usual:.4g} elsewhere; "
+            f"does the unit change within the file? Mend the time column."
+        )
     group = np.concatenate([[0], np.cumsum(~close)])
     size = np.bincount(group)
     counts["rows at (nearly) the same time, averaged into others"] += len(run) - len(size)

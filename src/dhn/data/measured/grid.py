@@ -106,12 +106,10 @@ class Gridded:
 
     def take(self, index: slice | np.ndarray, id: str | None = None) -> "Gridded":
         """The states at `index`."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        picked = {
-            k: x[index] if isinstance(x, np.ndarray) and k != "lengths" else x
-            for k, x in fields.items()
-        }
-        return Gridded(**(picked | {"id": id or self.id}))
+        names = ("t", "q", "v", "p", "kind", "uncertain")
+        fields = {k: getattr(self, k) for k in names}
+        picked = {k: None if x is None else x[index] for k, x in fields.items()}
+        return dataclasses.replace(self, id=id or self.id, **picked)
 
 
 @final

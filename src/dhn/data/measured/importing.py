@@ -13,6 +13,14 @@ import numpy as np
 from dhn.data.labels import unique
 from dhn.data.measured.clean import clean, cut_at_gaps
 from dhn.data.measured.columns import Mapped, map_columns, references
+from dhn.data.measured.coordinates import (
+    angle_flags,
+    coordinate_units,
+    first_turn,
+    radians,
+    unwrapped,
+    zeroed,
+)
 from dhn.data.measured.grid import Gridded, to_grid
 from dhn.data.measured.momenta import Momenta, check_system, mass_matrix
 from dhn.data.measured.options import ImportOptions
@@ -54,6 +62,29 @@ def import_measured(
     return run_import(paths, ImportOptions.of(**options))
 
 
+_ONLY_HERE = frozenset(
+    {"time", "trial", "markers", "y_down", "rate", "time_unit", "missing", "degrees", "unwrap"}
+    | {"mass", "dt", "gap", "smooth", "edges", "segment", "hop", "codes", "zero"}
+)
+
+
+def wants_import(options: Mapping[str, Any]) -> bool:
+    """Whether keyword arguments of `dhn.read` describe a measured file rather than set fields."""
+    q = options.get("q")
+    texts = isinstance(q, str) or (isinstance(q, list | tuple) and isinstance((*q, 0)[0], str))
+    return texts or not _ONLY_HERE.isdisjoint(options)
+
+
+def read_measured(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Any
+) -> Trajectories:
+    """`import_measured` without a report, for one set of trajectories."""
+    for name in ("split", "test_trials"):
+        if options.get(name):
+            raise UserError(f"{name} makes several parts; use dhn.data.measured.import_measured.")
+    return import_measured(files, **options).parts[WHOLE]
+
+
 def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     """As `import_measured`, with the options already checked."""
     counts: Counter[str] = Counter()
@@ -61,14 +92,14 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     first = mapped[0]
     rows = sum(len(run) for x in mapped for run in x.runs) + counts.pop("lines", 0)
     momenta, names = _momenta(first.names, options)
-    angles, degrees = _angles(names, mapped, options, momenta)
-    units = _units(first, names, angles, degrees, momenta)
+    angles, degrees = angle_flags(names, mapped, options, momenta)
+    units = coordinate_units(first, names, angles, degrees)
 
     runs: list[Run] = []
     warnings: list[str] = []
     for x in mapped:
         for raw in x.runs:
-            run = clean(_radians(_zeroed(raw, options.zero), degrees), counts)
+            run = clean(radians(zeroed(raw, options.zero), degrees, first), counts)
             if run is not None:
                 runs += [run] if options.gap is None else cut_at_gaps(run, options.gap)
     runs = [x for x in runs if len(x) >= 4]
@@ -79,7 +110,7 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     ids = unique([x.id.replace("/", "-") if "/seg" not in x.id else x.id for x in runs])
     runs = [dataclasses.replace(x, id=label) for x, label in zip(runs, ids, strict=True)]
     if options.unwrap:
-        runs, warnings = _unwrapped(runs, angles, names)
+        runs, warnings = unwrapped(runs, angles, names)
 
     parts = _parts(runs, options)
     training = [run for _, run, _ in next(iter(parts.values()))]
@@ -93,7 +124,7 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     noise = _noise(levels, next(iter(gridded.values())), momenta)
     segments = _segments(gridded, options, counts)
     if options.unwrap:
-        segments = {k: [_first_turn(x, angles) for x in runs] for k, runs in segments.items()}
+        segments = {k: [first_turn(x, angles) for x in runs] for k, runs in segments.items()}
     meta = {
         "source": ", ".join(x.name for x in paths),
         "velocities": levels.velocities,
@@ -164,85 +195,6 @@ def _momenta(names: tuple[str, ...], options: ImportOptions) -> tuple[Momenta, t
     system = get_system(options.system)
     check_system(system, len(names), options.params)
     return Momenta(system=system, params=dict(options.params)), tuple(system.coordinates)
-
-
-def _angles(
-    names: tuple[str, ...], mapped: list[Mapped], options: ImportOptions, momenta: Momenta
-) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-    """Which coordinates are angles, and which of them come in degrees."""
-    unknown = [x for x in options.angles if x not in names and x != WHOLE]
-    if unknown:
-        raise UserError(
-            f"there is no coordinate {unknown[0]!r} to be an angle; they are {', '.join(names)} "
-            f"(or say all)."
-        )
-    said = mapped[0].degrees
-    if options.angles:
-        angles = tuple(x in options.angles or WHOLE in options.angles for x in names)
-    elif options.degrees:
-        angles = (True,) * len(names)
-    elif momenta.system is not None:
-        angles = momenta.system.angle_flags
-    else:
-        angles = tuple(a or b for a, b in zip(mapped[0].angles, said, strict=True))
-    degrees = angles if options.degrees else said
-    return angles, degrees
-
-
-def _units(
-    first: Mapped,
-    names: tuple[str, ...],
-    angles: tuple[bool, ...],
-    degrees: tuple[bool, ...],
-    momenta: Momenta,
-) -> dict[str, str]:
-    units = {"t": "s"}
-    for old, new, angle, degree in zip(first.names, names, angles, degrees, strict=True):
-        if angle or degree:
-            units |= {new: "rad", f"v_{new}": "rad/s"}
-        for prefix in ("", "v_", "p_"):
-            unit = first.units.get(prefix + old)
-            if unit and not angle and not degree:
-                units[prefix + new] = unit
-    return units
-
-
-def _radians(run: Run, degrees: tuple[bool, ...]) -> Run:
-    if not any(degrees):
-        return run
-    factor = np.where(degrees, np.pi / 180, 1.0)
-    v = None if run.v is None else run.v * factor
-    return dataclasses.replace(run, q=run.q * factor, v=v)
-
-
-def _zeroed(run: Run, zero: tuple[float, ...]) -> Run:
-    if not zero:
-        return run
-    if len(zero) != run.q.shape[1]:
-        raise UserError(
-            f"zero needs one reading for each of the {run.q.shape[1]} coordinates; got {len(zero)}."
-        )
-    return dataclasses.replace(run, q=run.q - np.array(zero))
-
-
-def _unwrapped(
-    runs: list[Run], angles: tuple[bool, ...], names: tuple[str, ...]
-) -> tuple[list[Run], list[str]]:
-    """Angles made continuous; a step of nearly half a turn cannot be told from one backwards."""
-    result, steepest = [], np.zeros(len(names))
-    for run in runs:
-        q = run.q.copy()
-        for k in np.flatnonzero(angles):
-            q[:, k] = np.unwrap(q[:, k])
-            steepest[k] = max(steepest[k], np.abs(np.diff(q[:, k])).max(initial=0.0))
-        result.append(dataclasses.replace(run, q=q))
-    warnings = [
-        f"{name} moves by up to {steepest[k]:.2f} rad between two rows (a gap, or too coarse): "
-        f"full turns may be miscounted there"
-        for k, name in enumerate(names)
-        if steepest[k] > 0.75 * np.pi
-    ]
-    return result, warnings
 
 
 _Parts = dict[str, list[tuple[str, Run, float]]]
@@ -331,18 +283,6 @@ def _segments(
             counts["segments with less than half of their states known, left out"] += skipped
             counts["states behind the last whole segment of a run, left out"] += behind
     return result
-
-
-def _first_turn(run: Gridded, angles: tuple[bool, ...]) -> Gridded:
-    """Whole turns taken off, so that a trajectory's angles begin between -π and π.
-
-    Turns made before mean nothing to the system, and would only widen the range to be learned.
-    """
-    valued = np.flatnonzero(run.kind > 0)
-    if not len(valued) or not any(angles):
-        return run
-    turns = np.where(angles, np.round(run.q[valued[0]] / (2 * np.pi)), 0.0)
-    return dataclasses.replace(run, q=run.q - 2 * np.pi * turns)
 
 
 def _said(momenta: Momenta, options: ImportOptions, levels: Levels) -> str:

@@ -5,7 +5,7 @@ from jaxtyping import Float
 
 
 def link_angles(
-    points: Float[np.ndarray, "N links+1 2"], y_down: bool = False
+    points: Float[np.ndarray, "N points 2"], y_down: bool = False
 ) -> tuple[Float[np.ndarray, "N links"], Float[np.ndarray, "N links"]]:
     """Angle and length of every link of a planar chain, pivot first and tip last.
 

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, final
 
 from dhn.errors import UserError
 
@@ -17,7 +17,9 @@ TIME_UNITS: Mapping[str, float] = {
 }
 """Unit of a time column -> seconds."""
 
-_LISTS = ("q", "v", "p", "markers", "missing", "angles", "mass", "split", "zero")
+_WORDS = ("q", "v", "p", "markers", "angles")
+_POSITIVE = ("rate", "dt", "gap")
+_NUMBERS = ("missing", "mass", "split", "zero")
 
 
 @final
@@ -71,35 +73,25 @@ class ImportOptions:
     """A hole in the times longer than this many seconds begins a new trial."""
     smooth: bool = False
     """Take q, too, from the local fit that gives velocities."""
-    edges: Literal["mark", "drop", "keep"] = "mark"
-    """States at the ends of a stretch whose computed velocity is uncertain: unknown, left out, or
-    known like all others."""
+    edges: str = "mark"
+    """States at the ends of a stretch whose computed velocity is uncertain: `mark` them unknown,
+    `drop` them, or `keep` them known like all others."""
     segment: int | None = None
     """Cut every run into trajectories of this many states."""
     hop: int | None = None
     """States from the start of one segment to the next; by default the segment's length."""
-    codes: Literal["own", "run", "all"] = "run"
-    """Who shares a latent code: nobody, the segments of a run, or all trajectories."""
+    codes: str = "run"
+    """Who shares a latent code: nobody (`own`), the segments of a `run`, or `all`."""
     split: tuple[float, ...] = ()
     """Fractions of every run, in time, for train(, validation) and test."""
     test_trials: str | None = None
     """Trials (a pattern such as `vad*`) that go to the test part as a whole."""
 
     def __post_init__(self):
-        for name in _LISTS:
-            value = getattr(self, name)
-            alone = isinstance(value, str | int | float)
-            value = (value,) if alone else tuple(value)
-            if name in ("q", "v", "p", "markers", "angles"):
-                value = tuple(str(x) for x in value)
-            object.__setattr__(self, name, value)
-        for name in ("time", "trial"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else str(value))
         self._check()
 
     def _check(self) -> None:
-        for name in ("rate", "dt", "gap"):
+        for name in _POSITIVE:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise UserError(f"{name} must be a positive number; got {value!r}.")
@@ -162,4 +154,23 @@ class ImportOptions:
         if unknown:
             there = ", ".join(sorted(cls.names()))
             raise UserError(f"there is no import option {unknown[0]!r}; they are {there}.")
+        for name in (*_WORDS, *_NUMBERS):
+            if name in options:
+                value, kind = options[name], str if name in _WORDS else float
+                if value is None:
+                    value = ()
+                values = (value,) if isinstance(value, str | int | float) else tuple(value)
+                options[name] = tuple(_as(kind, name, x) for x in values)
+        for name, kind in (("time", str), ("trial", str), *((x, float) for x in _POSITIVE)):
+            if options.get(name) is not None:
+                options[name] = _as(kind, name, options[name])
+        if "params" in options:
+            options["params"] = {k: _as(float, k, x) for k, x in options["params"].items()}
         return cls(**options)
+
+
+def _as(kind: type, name: str, value: Any) -> Any:
+    try:
+        return kind(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{name} must be a number; got {value!r}.") from None

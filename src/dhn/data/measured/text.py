@@ -222,11 +222,13 @@ def _header(
     candidates = []
     for i, line in enumerate(lines):
         text = _COMMENT.sub("", line).strip().lstrip("%#!/ ")
+        found = []
         for cells in (_cells(text, separator), _cells(text, None), _cells(text, ",")):
             cells = cells[:-1] if len(cells) == width + 1 and not cells[-1] else cells
             if text and 0 < len(cells) <= width and all(cells):
-                candidates.append((i, cells))
-                break
+                found.append((i, cells))
+        if found:  # names may be separated otherwise than numbers; the fullest fit is meant
+            candidates.append(max(found, key=lambda x: len(x[1])))
     exact = [x for x in candidates if len(x[1]) == width]
     if exact:
         names, units = list(exact[0][1]), {}
