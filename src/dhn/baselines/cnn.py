@@ -63,7 +63,10 @@ class CNNModel(AbstractUpsampler):
                 lambda layer: layer.weight, layers[-1], replace_fn=jnp.zeros_like
             )
         scale = bend(context, config.factor) if config.residual else 1.0
-        return cls(layers=tuple(layers), scale=scale, config=config)
+        # pyright takes Equinox's abstract variables for fields of the constructor.
+        return cls(  # pyright: ignore[reportCallIssue]
+            layers=tuple(layers), scale=scale, config=config
+        )
 
     @property
     def latent_size(self) -> int:

@@ -35,7 +35,8 @@ class HNNModel(AbstractForecaster):
             features=state_features(context, config.angles),
             key=key,
         )
-        return cls(
+        # pyright takes Equinox's abstract variables for fields of the constructor.
+        return cls(  # pyright: ignore[reportCallIssue]
             network=network, scale=context.change(1), time_step=context.time_step, config=config
         )
 

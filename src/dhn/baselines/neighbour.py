@@ -48,7 +48,8 @@ class NeighbourModel(AbstractUpsampler):
             )
 
         hermite = config.guess == "hermite"
-        return cls(
+        # pyright takes Equinox's abstract variables for fields of the constructor.
+        return cls(  # pyright: ignore[reportCallIssue]
             network=network(2, 2, key_network),
             slopes=network(1, 0, key_slopes) if hermite else None,
             features=features,

@@ -55,7 +55,8 @@ class VanillaModel(AbstractForecaster):
                 layer_norm=config.layer_norm,
                 key=key,
             )
-        return cls(
+        # pyright takes Equinox's abstract variables for fields of the constructor.
+        return cls(  # pyright: ignore[reportCallIssue]
             network=network,
             features=features,
             change=context.change(1),
@@ -95,11 +96,11 @@ class VanillaModel(AbstractForecaster):
             earlier = [x[:, :-1].reshape(n, -1) for x in (back_q, back_p)]
             out = self.network(jnp.concatenate([*last, *earlier, z], axis=1))
         else:
-            tokens = [self.features(context.q)], [self.features.momenta(context.p)]
+            q_tokens, p_tokens = self.features(context.q), self.features.momenta(context.p)
             if self.lags:
-                tokens[0].append(back_q)
-                tokens[1].append(back_p)
-            out = self.network(*(jnp.concatenate(x, axis=-1) for x in tokens), z)
+                q_tokens = jnp.concatenate([q_tokens, back_q], axis=-1)
+                p_tokens = jnp.concatenate([p_tokens, back_p], axis=-1)
+            out = self.network(q_tokens, p_tokens, z)
         dq, dp = jnp.split(out, 2, axis=1)
         return dq, dp
 
