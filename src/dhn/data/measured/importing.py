@@ -57,8 +57,6 @@ def import_measured(
     """Measured files to trajectories on a uniform grid; `ImportOptions` lists the options."""
     alone = isinstance(files, str | os.PathLike)
     paths = [Path(files)] if alone else [Path(x) for x in files]
-    if not paths:
-        raise UserError("give at least one file to import.")
     return run_import(paths, ImportOptions.of(**options))
 
 
@@ -87,6 +85,8 @@ def read_measured(
 
 def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     """As `import_measured`, with the options already checked."""
+    if not paths:
+        raise UserError("there is nothing to import; name at least one file.")
     counts: Counter[str] = Counter()
     mapped = _map(paths, options, counts)
     first = mapped[0]

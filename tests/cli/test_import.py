@@ -1,0 +1,115 @@
+"""`dhn import` on the command line: the files it writes, the summary it prints, its mistakes."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dhn
+from dhn.cli import main
+
+
+@pytest.fixture
+def call(capsys, tmp_path, monkeypatch):
+    """Run dhn in an empty folder; exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*argv):
+        code = main([str(word) for word in argv])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two runs of an oscillator in degrees with a lost stretch, no velocities."""
+    rng = np.random.default_rng(0)
+    for k in range(2):
+        t = np.delete(np.arange(600) * 0.02, np.s_[200:230])
+        x = 30 * np.cos((2 + k) * t) + 0.1 * rng.normal(size=len(t))
+        np.savetxt(
+            tmp_path / f"run{k}.csv", np.stack([t, x], -1), delimiter=",", header="time,angle"
+        )
+    return ("run0.csv", "run1.csv")
+
+
+def test_files_are_written_and_the_summary_counts(call, runs):
+    code, out, err = call("import", *runs, "--q", "theta=angle", "--degrees", "-o", "data.npz")
+    assert (code, err) == (0, "")
+    data = dhn.read("data.npz")
+    assert (len(data), data.states, data.names, data.angles) == (2, 600, ("theta",), (True,))
+    for word in ("1140 rows, 2 runs", "every 0.02 s, chosen from the data", "60 missing"):
+        assert word in out
+    assert "velocities stand in for momenta" in out and "written: data.npz" in out
+    assert f"{int((data.has_value & ~data.known).sum())} at the edges marked unknown" in out
+    assert data.noise[0, 0] == pytest.approx(np.radians(0.1), rel=0.2)
+    assert data.meta["source"] == "run0.csv, run1.csv"
+
+
+def test_parts_have_files_of_their_own(call, runs):
+    argv = (
+        "--q",
+        "angle",
+        "--segment",
+        64,
+        "--hop",
+        32,
+        "--split",
+        "0.6,0.2,0.2",
+        "--codes",
+        "all",
+    )
+    code, out, _ = call("import", *runs, *argv, "-o", "data.npz", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["written"] == {x: f"data-{x}.npz" for x in ("train", "validation", "test")}
+    spans = {}
+    for part, file in found["written"].items():
+        data = dhn.read(file)
+        assert found["parts"][part] == [len(data), 64]
+        assert all("/seg" in x for x in data.ids) and data.meta["codes"] == "all"
+        for run in ("run0", "run1"):
+            times = data.times[[x.startswith(f"{run}/") for x in data.ids]]
+            spans.setdefault(run, []).append((times.min(), times.max()))
+    for (_, train), (start, validation), (test, _) in spans.values():
+        assert train < start and validation < test
+
+
+def test_momenta_and_negative_numbers(call, tmp_path):
+    t = np.arange(100) * 0.1
+    x, v = np.sin(t), np.cos(t)
+    x[40] = -9999
+    np.savetxt(tmp_path / "a.txt", np.stack([t, x, v], -1))
+    argv = ("--time", 1, "--q", "x=2", "--v", 3, "--missing=-9999", "--mass", 2.5)
+    code, _, err = call("import", "a.txt", *argv, "-o", "a.csv")
+    assert (code, err) == (0, "")
+    data = dhn.read("a.csv")
+    np.testing.assert_allclose(data.p, 2.5 * data.v)
+    assert data.known.sum() == 99
+
+
+@pytest.mark.parametrize(
+    "argv, message",
+    [
+        ((), "there is nothing to import; name at least one file"),
+        (("none.csv", "--q", "x"), "there is no file none.csv"),
+        (("run0.csv",), "which columns are the coordinates? Say --q"),
+        (("run0.csv", "--q", "x,"), "--q expects names separated by commas, got 'x,'"),
+        (("run0.csv", "--q", "angle", "--mass", "a"), "--mass expects numbers separated by commas"),
+        (("run0.csv", "--q", "angle", "--param", "l"), "--param expects NAME=VALUE, got 'l'"),
+        (("run0.csv", "--q", "angle", "--system", "trebuchet"), "trebuchet"),
+        (("run0.csv", "--q", "angle", "--dt", "0"), "--dt should be greater than 0"),
+        (
+            ("run0.csv", "--q", "angle", "--gaps", "3"),
+            "has no option --gaps (did you mean '--gap'?)",
+        ),
+        (("run0.csv", "--q", "angle", "--segment", "5000"), "has no trajectory of 5000 states"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_nothing_behind(call, runs, tmp_path, argv, message):
+    before = sorted(x.name for x in tmp_path.iterdir())
+    code, out, err = call("import", *argv, "-o", "data.npz")
+    assert code == 2 and out == ""
+    assert message in err and err.count("\n") == 1
+    assert sorted(x.name for x in tmp_path.iterdir()) == before
