@@ -10,7 +10,7 @@ from dhn.errors import UserError
 from dhn.systems.sampling import generator
 
 
-def thin(keep: float, times: Float[np.ndarray, "n T"], seed: int) -> np.ndarray:
+def thin(keep: float | int, times: Float[np.ndarray, "n T"], seed: int) -> np.ndarray:
     """`(n, K)` indices, ascending, of a random fraction `keep` of each trajectory's states.
 
     The first state always stays, so that all trajectories still begin together.
@@ -55,7 +55,7 @@ def noise_levels(
     return levels
 
 
-def holes(fraction: float, shape: tuple[int, int], seed: int) -> np.ndarray:
+def holes(fraction: float | int, shape: tuple[int, int], seed: int) -> np.ndarray:
     """`(n, T)` bool: a random `fraction` of each trajectory's states, never all of them."""
     if not 0 <= fraction < 1:
         raise UserError(f"gaps must be a fraction in [0, 1) of the states; got {fraction}.")

@@ -20,9 +20,7 @@ def generator(seed: int, purpose: str) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(purpose.encode())])
 
 
-def draw_params(
-    system: System, given: Mapping[str, Any] | None, count: int, seed: int
-) -> dict[str, np.ndarray]:
+def draw_params(system: System, given: Any, count: int, seed: int) -> dict[str, np.ndarray]:
     """Name -> `(count,)`: the system's defaults, overridden by what is given."""
     given = _as_mapping(given, "params")
     _refuse_unknown(given, system.params, f"system '{system.name}' has no parameter")
@@ -32,7 +30,7 @@ def draw_params(
 
 def draw_initial(
     system: System,
-    given: Mapping[str, Any] | None,
+    given: Any,
     params: Mapping[str, np.ndarray],
     count: int,
     seed: int,
@@ -104,9 +102,10 @@ def _as_mapping(given: Any, argument: str) -> Mapping[str, Any]:
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], message: str) -> None:
-    known = list(known)
+    names = list(known)
+    lower = {name.lower(): name for name in names}
     for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f" Did you mean '{close[0]}'?" if close else ""
-            raise UserError(f"{message} '{name}'; known are {', '.join(known) or 'none'}.{hint}")
+        if name not in names:
+            close = difflib.get_close_matches(str(name).lower(), lower, n=1)
+            hint = f" Did you mean '{lower[close[0]]}'?" if close else ""
+            raise UserError(f"{message} '{name}'; known are {', '.join(names) or 'none'}.{hint}")

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -28,7 +28,7 @@ class System:
     """
 
     name: str
-    coordinates: tuple[str, ...]
+    coordinates: Sequence[str]
     lagrangian: Callable[..., Any] | None = None
     """`L(q, v, params)`, with a definite Hessian in `v`."""
     hamiltonian: Callable[..., Any] | None = None
@@ -37,12 +37,12 @@ class System:
     """Default value or range of every parameter; names not listed here do not exist."""
     initial: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Default starts: a coordinate `x`, its velocity `v_x` or its momentum `p_x`; else zero."""
-    angles: tuple[str, ...] = ()
+    angles: Sequence[str] = ()
     """Names of the coordinates that are angles in radians."""
     units: Mapping[str, str] = dataclasses.field(default_factory=dict)
     invariants: Mapping[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
     """Conserved quantities beyond energy: name -> `I(q, p, params)`, a scalar."""
-    time_step: float = 10 / 128
+    time_step: float | int = 10 / 128
     steps: int = 128
     """Default time grid: `steps + 1` states, `time_step` apart."""
     description: str = ""
