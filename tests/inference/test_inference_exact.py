@@ -10,6 +10,7 @@ from dhn.errors import UserError
 from dhn.inference.forecast import forecast
 from dhn.inference.interpolate import interpolate, spline
 from dhn.inference.probe import LinearProbe
+from dhn.inference.shooting import shoot
 from dhn.training.autodecode import autodecode
 
 rng = np.random.default_rng(0)
@@ -102,3 +103,25 @@ def test_a_probe_finds_a_linear_parameter_and_ignores_dead_codes():
     probe = LinearProbe.fit(codes[:150], target[:150])
     np.testing.assert_allclose(probe(codes[150:]), target[150:], atol=1e-6)
     assert probe.error < 1e-5
+
+
+def test_shooting_finds_start_and_code_through_noise():
+    """The fitted path is closer to the truth than the measurements, by the averaging to expect."""
+    sigma = 0.05
+    truth = exact_states(FREQUENCIES, 40, PHASES)
+    noise = np.random.default_rng(4).normal(0, sigma, (2, *truth.q.shape))
+    noisy = StateBlock(truth.q + noise[0], truth.p + noise[1])
+    known = np.ones((21, 40), bool)
+    known[:, 7:11] = False
+    model, levels = exact_model(), np.full((2, 1), sigma)
+    fits = autodecode(model, noisy, known, prior(), noise=np.sqrt(2) * sigma / 0.1)
+    shot = shoot(model, noisy, known, fits, prior(), levels)
+    error = np.sqrt(np.mean((shot.path.q - truth.q) ** 2))
+    # Three numbers (start and frequency) are fitted to 72: sigma * sqrt(3 / 72) is the ideal.
+    assert error < 2 * sigma * np.sqrt(3 / 72)
+    assert np.sqrt(np.mean((shot.codes - CODES) ** 2)) < np.sqrt(np.mean((fits.codes - CODES) ** 2))
+    assert 0.7 < shot.loss.mean() < 1.2
+    # The claimed spread of the last state agrees with what happened.
+    claimed = np.sqrt((shot.end_root**2).sum(2)).mean()
+    happened = np.sqrt(np.mean((shot.path.q[:, -1] - truth.q[:, -1]) ** 2))
+    assert 0.5 < claimed / happened < 2.0

@@ -1,15 +1,18 @@
 """`StateBlock`: a run of states, coordinates and momenta side by side."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Float
 
 
 class StateBlock(NamedTuple):
-    """Coordinates and momenta of consecutive states; leading axes are batch axes."""
+    """Coordinates and momenta of consecutive states; leading axes are batch axes.
 
-    q: Float[Array, "*batch time d"]
-    p: Float[Array, "*batch time d"]
+    JAX arrays inside compiled functions, NumPy arrays on the host.
+    """
+
+    q: Float[Any, "*batch time d"]
+    p: Float[Any, "*batch time d"]
 
     def at(self, times: slice) -> "StateBlock":
         """The states at these positions of the time axis."""

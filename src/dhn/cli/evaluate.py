@@ -40,7 +40,7 @@ def run(args: Arguments) -> Result:
     """Complete every trajectory from its first states and measure the rest."""
     import time
 
-    from dhn.baselines.classical import persistence
+    from dhn.baselines.extrapolation import persistence
     from dhn.cli.compilation import use_cache
     from dhn.data import read
     from dhn.evaluation.metrics import compare

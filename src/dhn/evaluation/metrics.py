@@ -63,10 +63,10 @@ def energy(data: Trajectories, params: dict[str, np.ndarray] | None = None) -> n
         system = get_system(data.system)
     except UserError:
         return None
-    params = data.params if params is None else params
-    if not set(system.params) <= set(params):
+    values = dict(data.params) if params is None else params
+    if not set(system.params) <= set(values):
         return None
-    columns = {name: np.asarray(params[name])[:, None] for name in system.params}
+    columns = {name: np.asarray(values[name])[:, None] for name in system.params}
     return np.asarray(system.energy(data.q, data.p, columns))
 
 

@@ -84,8 +84,9 @@ def load_artifact(path: str | os.PathLike[str]) -> Artifact:
     header, arrays = load_arrays(path / FILE, "model")
     config = read_config(header["config"])
     training = TrainingConfig.model_validate(header["training"])
-    values = header["context"]
-    context = ModelContext(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    values: dict[str, Any] = header["context"]
+    listed: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    context = ModelContext(**listed)
     empty = skeleton(config, context)
     dtype = jnp.dtype(training.precision)
     weights = jax.tree.map(

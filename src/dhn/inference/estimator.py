@@ -5,37 +5,39 @@ A thin face over pure functions; everything it does can be done with `training.f
 """
 
 import abc
-import dataclasses
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
 from dhn.baselines.registry import build_model, count_parameters
-from dhn.blocks import StateBlock, cut_windows
+from dhn.blocks import StateBlock
 from dhn.data.scaling import Scaler
 from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.inference.artifact import Artifact, load_artifact
 from dhn.inference.forecast import forecast
 from dhn.inference.interpolate import interpolate
+from dhn.inference.observation import Observation
 from dhn.inference.options import apply_options
+from dhn.inference.outputs import joined, with_momenta
 from dhn.inference.probe import LinearProbe
 from dhn.inference.registry import config_class
+from dhn.inference.shooting import Shot, shoot
 from dhn.models.config import DHNConfig
+from dhn.models.contract import AbstractForecaster
 from dhn.models.presets import get_preset
 from dhn.training.autodecode import CodeFit, CodePrior, autodecode
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
-from dhn.training.prepare import make_context, prepare, usable_states
+from dhn.training.prepare import make_context, usable_states
+from dhn.training.residual import training_residual
 
 POOR_FIT = 100.0
 """A mean squared residual so many times the training set's calls for a warning."""
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class AbstractEstimator(abc.ABC):
@@ -51,7 +53,7 @@ class AbstractEstimator(abc.ABC):
         *,
         steps: int | None = None,
         budget: float | None = None,
-        directory: str | os.PathLike[str] | None = None,
+        directory: str | Path | None = None,
         resume: bool = False,
         progress: bool = False,
         tensorboard: bool = False,
@@ -72,7 +74,7 @@ class AbstractEstimator(abc.ABC):
             fresh, train, scaler, training, budget=budget, directory=directory,
             resume=resume, progress=progress, tensorboard=tensorboard,
         )  # fmt: skip
-        noise = _training_residual(result.model, result.codes, train, scaler, training)
+        noise = training_residual(result.model, result.codes, train, scaler, training)
         self.artifact = Artifact(
             model=result.model,
             config=self.config,
@@ -111,6 +113,16 @@ class AbstractEstimator(abc.ABC):
         """Trainable numbers, codes not counted."""
         return count_parameters(self.trained.model)
 
+    @property
+    def forecaster(self) -> AbstractForecaster:
+        """The model, if it can move a trajectory forward."""
+        model = self.trained.model
+        if not isinstance(model, AbstractForecaster):
+            raise UserError(
+                f"a model of kind {self.config.kind!r} interpolates, it cannot forecast."
+            )
+        return model
+
     def poorly_explained(self, fits: CodeFit) -> np.ndarray:
         """(n,) bool: trajectories whose residual is far above what training left."""
         return fits.loss > POOR_FIT * self.trained.prior.noise**2
@@ -133,36 +145,80 @@ class AbstractEstimator(abc.ABC):
         *,
         codes: np.ndarray | None = None,
         fits: CodeFit | None = None,
+        method: Literal["auto", "codes", "shooting"] = "auto",
         samples: int = 1,
         seed: int = 0,
     ) -> Trajectories:
         """The observed states followed by `steps` predicted ones.
 
         The codes are fitted on the observed states unless `codes` (or a `fit_codes` of before)
-        are given. `samples > 1` draws codes from their posterior, and denoising noise where the
-        model has it, and adds quantiles.
+        are given. Where the measurements' noise is known and matters, start state and code are
+        fitted together by `shooting` (see there), unless `method="codes"`. `samples > 1` draws
+        codes and start states from their posterior, and denoising noise where the model has it,
+        and adds quantiles.
         """
         made = self.trained
         if steps < 1:
             raise UserError(f"steps must be at least 1; got {steps}.")
         states, known = self._states(observed)
-        self._check_context(known)
-        if codes is None and fits is None:
-            fits = self.fit_codes(observed)
-        centre = fits.codes if fits is not None else np.asarray(codes)
-        key = jr.key(seed)
         with jax.enable_x64(made.training.precision == "float64"):
-            path = forecast(made.model, states, centre, steps, key)
-            paths = [path]
-            for sample in range(1, samples if samples > 1 else 1):
-                sample_key, code_key = jr.split(jr.fold_in(key, sample))
-                drawn = centre
-                if fits is not None:
-                    shape = fits.root.shape[:1] + fits.root.shape[2:]
-                    white = np.asarray(jr.normal(code_key, shape))
-                    drawn = centre + np.einsum("nkr,nr->nk", fits.root, white)
-                paths.append(forecast(made.model, states, drawn, steps, sample_key))
-        return self._joined(observed, paths)
+            seen = self._observe(observed, states, known, codes, fits, method)
+            key = jr.key(seed)
+            paths = [forecast(self.forecaster, seen.start, seen.codes, steps, key)]
+            for sample in range(1, samples):
+                sample_key, draw_key = jr.split(jr.fold_in(key, sample))
+                paths.append(forecast(self.forecaster, *seen.draw(draw_key), steps, sample_key))
+        return joined(observed, paths, made.scaler, made.context.time_step)
+
+    def denoise(self, data: Trajectories, *, noise: np.ndarray | None = None) -> Trajectories:
+        """The model's own path through noisy measurements, gaps filled.
+
+        `noise` is (2, d), the standard deviation of q and p; by default what the data carry.
+        """
+        made = self.trained
+        data = data if noise is None else data.replace(noise=np.asarray(noise))
+        if data.noise is None:
+            raise UserError(
+                "denoising needs to know how noisy the measurements are; give noise=(2, d) "
+                "standard deviations of q and p, or data that carry them."
+            )
+        states, known = self._states(data)
+        with jax.enable_x64(made.training.precision == "float64"):
+            path = self._shot(data, states, known, None).path
+        q, p = made.scaler.inverse(path.q.astype(np.float64), path.p.astype(np.float64))
+        return with_momenta(data, q, p, data.t, np.zeros(q.shape[:2], bool))
+
+    def _shot(self, observed, states, known, fits) -> Shot:
+        made = self.trained
+        noise = made.scaler.scaled_noise(observed.noise)
+        if fits is None:
+            # One-step residuals of noisy states: the noise of two states over a typical change.
+            change = made.context.change(1)
+            level = np.sqrt(made.prior.noise**2 + 2 * np.mean(noise**2) / change**2)
+            fits = autodecode(made.model, states, known, made.prior, noise=float(level))
+        return shoot(self.forecaster, states, known, fits, made.prior, noise)
+
+    def _observe(self, observed, states, known, codes, fits, method) -> Observation:
+        made = self.trained
+        noisy = observed.noise is not None and np.any(
+            made.scaler.scaled_noise(observed.noise) > made.prior.noise * made.context.change(1)
+        )
+        length = self.forecaster.context_length
+        if method == "shooting" and observed.noise is None:
+            raise UserError(
+                "shooting needs the noise of the measurements; use data.replace(noise=...)."
+            )
+        able = codes is None and observed.q.shape[1] > length and known[:, :length].all()
+        if method == "shooting" or (method == "auto" and noisy and able):
+            shot = self._shot(observed, states, known, fits)
+            start = shot.path.at(slice(-length, None))
+            return Observation(start, shot.codes, shot.code_root, shot.end_root)
+        self._check_context(known)
+        start = states.at(slice(-length, None))
+        if codes is not None:
+            return Observation(start, np.asarray(codes), None, None)
+        fits = fits or autodecode(made.model, states, known, made.prior)
+        return Observation(start, fits.codes, fits.root, None)
 
     def complete(
         self, data: Trajectories, observe: int, *, samples: int = 1, seed: int = 0
@@ -195,7 +251,7 @@ class AbstractEstimator(abc.ABC):
         known[:, ::factor] = sparse.known
         start = sparse.t[0] if sparse.t.ndim == 1 else sparse.t[:, :1]
         t = start + np.arange(fine * factor + 1) * (sparse.time_step / factor)
-        return _with_momenta(sparse, q, p, t, known)
+        return with_momenta(sparse, q, p, t, known)
 
     def infer(self, data: Trajectories, target: str) -> np.ndarray:
         """A parameter of each trajectory, read off its code by a linear probe."""
@@ -245,7 +301,7 @@ class AbstractEstimator(abc.ABC):
                 )
 
     def _check_context(self, known: np.ndarray) -> None:
-        length = self.trained.model.context_length
+        length = self.forecaster.context_length
         if known.shape[1] < length:
             raise UserError(
                 f"a forecast starts from {length} observed states; got {known.shape[1]}. "
@@ -257,62 +313,6 @@ class AbstractEstimator(abc.ABC):
                 f"a forecast starts from the last {length} observed states, but trajectory "
                 f"{int(np.argmax(broken))} has a gap there. Fill the gap or observe fewer states."
             )
-
-    def _joined(self, observed: Trajectories, paths) -> Trajectories:
-        made = self.trained
-        physical = [
-            made.scaler.inverse(x.q.astype(np.float64), x.p.astype(np.float64)) for x in paths
-        ]
-        q, p = physical[0]
-        steps = q.shape[1]
-        momenta = observed.momenta
-        assert momenta is not None
-        dt = made.context.time_step
-        ahead = dt * np.arange(1, steps + 1)
-        last = observed.t[..., -1:]
-        t = np.concatenate([observed.t, last + ahead], axis=-1)
-        known = np.concatenate([observed.known, np.zeros(q.shape[:2], bool)], axis=1)
-        joined = _with_momenta(
-            observed,
-            np.concatenate([observed.q, q], axis=1),
-            np.concatenate([momenta, p], axis=1),
-            t,
-            known,
-        )
-        if len(paths) == 1:
-            return joined
-        bands = {}
-        for name, part, seen in (("q_quantiles", 0, observed.q), ("p_quantiles", 1, momenta)):
-            levels = np.quantile(np.stack([x[part] for x in physical]), QUANTILES, axis=0)
-            bands[name] = {
-                level: np.concatenate([seen, values], axis=1)
-                for level, values in zip(QUANTILES, levels, strict=True)
-            }
-        return joined.replace(**bands)
-
-
-def _with_momenta(like: Trajectories, q, p, t, known) -> Trajectories:
-    """New states with the labels of `like`; what stood for momenta there does so here."""
-    momenta = {"p": p, "v": None} if like.p is not None else {"p": None, "v": p}
-    return dataclasses.replace(
-        like, q=q, t=t, known=known, **momenta, q_quantiles={}, p_quantiles={}
-    )
-
-
-def _training_residual(model, codes, data, scaler, training, windows: int = 4096) -> float:
-    """Root mean square residual of training windows under their own codes."""
-    with jax.enable_x64(training.precision == "float64"):
-        prepared = prepare(data, scaler, model.window_shapes, training.precision)
-        codes = jnp.asarray(codes)
-        squares, count = 0.0, 0
-        for i, shape in enumerate(model.window_shapes):
-            total = int(prepared.counts[i])
-            rows = np.random.default_rng(training.seed).integers(0, total, windows)
-            pick = prepared.starts[i][rows]
-            window = cut_windows(prepared.states, pick[:, 0], pick[:, 1], *shape)
-            error = model.stage_residuals(i, window, codes[pick[:, 0]])
-            squares, count = squares + float((error**2).sum()), count + error.size
-    return float(np.sqrt(squares / count))
 
 
 class DHN(AbstractEstimator):

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
-from dhn.models.contract import AbstractForecaster
+from dhn.models.contract import AbstractForecaster, weights_dtype
 from dhn.training.batches import in_batches
 
 ADVANCES = 32
@@ -58,7 +58,7 @@ def forecast(
         joined = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *found)
         return joined.at(slice(0, steps))
 
-    dtype = jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))[0].dtype
+    dtype = weights_dtype(model)
     start = context.at(slice(-length, None))
     arrays = jax.tree.map(lambda x: np.asarray(x, dtype), (start, codes))
     return in_batches(run, arrays, batch_size)

@@ -8,9 +8,16 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from scipy.interpolate import CubicSpline
 
+from dhn.baselines.upsampler import AbstractUpsampler
 from dhn.blocks import StateBlock, draw_known, superresolution
 from dhn.errors import UserError
-from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
+from dhn.models.contract import (
+    AbstractForecaster,
+    AbstractModel,
+    ModelContext,
+    WindowShape,
+    weights_dtype,
+)
 from dhn.models.denoise import denoise
 from dhn.models.dhn import DHNModel
 from dhn.models.stage import AbstractStage, LinkedStage
@@ -19,37 +26,64 @@ from dhn.training.batches import in_batches
 
 
 def interpolate(
-    model: DHNModel,
+    model: AbstractModel,
     coarse: StateBlock,
     prior: CodePrior,
     factor: int,
     context: ModelContext,
     key: Key[Array, ""],
 ) -> StateBlock:
-    """Fit codes on the coarse states alone, refine, and mix with the spline (scaled states)."""
+    """Fit codes on the coarse states alone, then put `factor - 1` states between each two.
+
+    A linked one-state model is mixed with a spline by the errors that the known states reveal.
+    Scaled states in and out.
+    """
     if factor < 2:
         raise UserError(f"factor must be at least 2; got {factor}.")
-    splined = spline(coarse, factor)
-    known = np.ones(coarse.q.shape[:2], bool)
-    if _steps_singly(model):
+    if isinstance(model, DHNModel) and _steps_singly(model):
         composed = Composed(model, factor, context.change(factor))
         # Small errors of single steps add up over the lag.
         noise = prior.noise * np.sqrt(factor) * context.change(1) / context.change(factor)
-        fitted = autodecode(composed, coarse, known, prior, noise=noise)
+        known = np.ones(coarse.q.shape[:2], bool)
+        fitted = autodecode(composed, coarse, known, prior, noise=float(noise))
         refined = refine(model, coarse, fitted.codes, factor, key)
         defect = fitted.loss * context.change(factor) ** 2
-        return weigh(coarse, refined, splined, defect, factor)
-    index = [i for i, stage in enumerate(model.stages) if stage.spacing == factor]
-    if not index:
+        return weigh(coarse, refined, spline(coarse, factor), defect)
+    codes = _codes_of_coarse(model, coarse, factor, prior)
+    if isinstance(model, AbstractUpsampler):
+        dtype = weights_dtype(model)
+        arrays = jax.tree.map(lambda x: np.asarray(x, dtype), (coarse, codes))
+        return in_batches(lambda x: _upsample(model, x[0], x[1], factor), arrays, 256)
+    if isinstance(model, DHNModel):
+        return refine(model, coarse, codes, factor, key)
+    raise UserError(f"a {type(model).__name__} cannot interpolate; use a DHN or an upsampler.")
+
+
+@eqx.filter_jit
+def _upsample(model: AbstractUpsampler, coarse: StateBlock, codes, factor: int) -> StateBlock:
+    return model.upsample(coarse, codes, factor)
+
+
+def _codes_of_coarse(
+    model: AbstractModel, coarse: StateBlock, factor: int, prior: CodePrior
+) -> np.ndarray:
+    """Lay the states on the fine grid with gaps between them; only coarse windows are complete."""
+    n, length, d = coarse.q.shape
+    if model.latent_size == 0:
+        return np.zeros((n, 0))
+    known = np.zeros((n, (length - 1) * factor + 1), bool)
+    known[:, ::factor] = True
+    fine = [np.zeros((*known.shape, d)) for _ in range(2)]
+    for x, y in zip(fine, coarse, strict=True):
+        x[:, ::factor] = y
+    spacings = {shape.spacing for shape in model.window_shapes}
+    if not any(spacing % factor == 0 for spacing in spacings):
         raise UserError(
             f"interpolating by {factor} fits the code on states {factor} steps apart, for which "
-            f"this model has no stage; its spacings are "
-            f"{', '.join(str(s.spacing) for s in model.stages)}. Train with spacings "
-            f"({', '.join(str(factor >> i) for i in range(factor.bit_length()))})."
+            f"this model has no stage; its spacings are {', '.join(map(str, sorted(spacings)))}. "
+            f"Train with spacings ({', '.join(str(factor >> i) for i in range(factor.bit_length()))})."
         )
-    shape = model.window_shapes[index[0]]
-    fitted = autodecode(Coarse(model, index[0], shape.length), coarse, known, prior)
-    return refine(model, coarse, fitted.codes, factor, key)
+    return autodecode(model, StateBlock(*fine), known, prior).codes
 
 
 def _steps_singly(model: DHNModel) -> bool:
@@ -84,9 +118,9 @@ def refine(
     A linked one-state model steps forward from each known state and backward from the next one
     and blends the two. Any other model doubles the resolution stage by stage (paper, Sec. 4.3).
     """
-    if _steps_singly(model):
-        stage = model.finest
-        return in_batches(lambda x: _blend(stage, *x, factor), (coarse, codes), batch_size)
+    stage = model.finest
+    if isinstance(stage, LinkedStage) and _steps_singly(model):
+        return in_batches(lambda x: _blend(stage, x[0], x[1], factor), (coarse, codes), batch_size)
     spacing = factor // 2
     while spacing >= 1:
         found = [s for s in model.stages if s.spacing == spacing]
@@ -101,7 +135,7 @@ def refine(
         guess = spline(coarse, 2)
         key, step_key = jr.split(key)
         coarse = in_batches(
-            lambda x, stage=found[0], key=step_key: _fill(stage, model, *x, key),
+            lambda x, stage=found[0], key=step_key: _fill(stage, model, x[0], x[1], x[2], key),
             (coarse, guess, codes),
             batch_size,
         )
@@ -116,10 +150,15 @@ def _blend(stage: LinkedStage, coarse: StateBlock, codes, factor: int) -> StateB
     left = jax.tree.map(lambda x: x[:, :-1].reshape(-1, 1, d), coarse)
     right = jax.tree.map(lambda x: x[:, 1:].reshape(-1, 1, d), coarse)
     z = jnp.repeat(codes, length - 1, axis=0)
-    _, ahead = jax.lax.scan(lambda x, _: (stage.forward(x, z),) * 2, left, None, length=factor - 1)
-    _, behind = jax.lax.scan(
-        lambda x, _: (stage.backward(x, z),) * 2, right, None, length=factor - 1
-    )
+
+    def repeat(move, state):
+        def body(state, _):
+            state = move(state, z)
+            return state, state
+
+        return jax.lax.scan(body, state, None, length=factor - 1)[1]
+
+    ahead, behind = repeat(stage.forward, left), repeat(stage.backward, right)
     weight = (jnp.arange(1, factor) / factor)[:, None, None, None]
 
     def join(known, ahead, behind):
@@ -173,26 +212,8 @@ class Composed(eqx.Module):
         return jnp.concatenate(error, axis=1) / self.scale
 
 
-class Coarse(eqx.Module):
-    """One stage of a model, applied to data that have only that stage's grid."""
-
-    model: DHNModel
-    stage: int = eqx.field(static=True)
-    length: int = eqx.field(static=True)
-
-    @property
-    def window_shapes(self) -> tuple[WindowShape, ...]:
-        return (WindowShape(self.length, 1),)
-
-    def stage_residuals(
-        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
-    ) -> Float[Array, "n m"]:
-        del stage
-        return self.model.stage_residuals(self.stage, window, z)
-
-
 def weigh(
-    coarse: StateBlock, refined: StateBlock, splined: StateBlock, defect: np.ndarray, factor: int
+    coarse: StateBlock, refined: StateBlock, splined: StateBlock, defect: np.ndarray
 ) -> StateBlock:
     """Each trajectory's mix of model and spline by the errors that its known states reveal.
 

@@ -59,6 +59,6 @@ class DHNConfig(Config):
     equation_weight: Annotated[float, pydantic.Field(ge=0.0)] = 1.0
     denoising_outputs: Literal["unknown", "all"] = "unknown"
     damping: Literal["none", "learned"] = "none"
-    angles: Literal["raw", "periodic"] = "raw"
+    angles: Literal["raw", "periodic"] = "periodic"
     """Whether angles enter the network as they are or as sine and cosine."""
     inference: DenoisingConfig = DenoisingConfig()

@@ -9,6 +9,7 @@ import dataclasses
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float, Key
 
 from dhn.blocks import StateBlock
@@ -99,3 +100,8 @@ class AbstractForecaster(AbstractModel):
         self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
     ) -> StateBlock:
         """The `step_length` states after these `context_length` states."""
+
+
+def weights_dtype(model: HasResiduals):
+    """The precision of a model, which is that of its weights."""
+    return jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))[0].dtype

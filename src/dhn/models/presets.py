@@ -16,6 +16,7 @@ PAPER = DHNConfig(
     latent_size=128,
     denoising_weight=1.0,
     denoising_outputs="all",
+    angles="raw",
     inference=DenoisingConfig(steps=10, start="noise"),
 )
 PAIRED = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=1.0)

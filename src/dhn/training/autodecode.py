@@ -17,8 +17,9 @@ from jaxtyping import Bool, Float
 
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
-from dhn.models.contract import HasResiduals, WindowShape
+from dhn.models.contract import HasResiduals, WindowShape, weights_dtype
 from dhn.training.batches import in_batches
+from dhn.training.least_squares import levenberg_marquardt
 
 MAX_DIRECTIONS = 16
 CANDIDATES = 16
@@ -41,6 +42,8 @@ class CodePrior:
     def fit(cls, codes: np.ndarray, noise: float) -> "CodePrior":
         """From the training set's codes; directions without variance are left out."""
         codes = np.asarray(codes, np.float64)
+        if codes.shape[1] == 0:  # a model without codes
+            return cls(codes.mean(0), np.zeros((0, 1)), np.zeros((1, 1)), float(noise))
         mean = codes.mean(0)
         _, sizes, directions = np.linalg.svd(codes - mean, full_matrices=False)
         deviations = sizes / np.sqrt(max(len(codes) - 1, 1))
@@ -101,7 +104,7 @@ def autodecode(
     """
     stages = tuple(range(len(model.window_shapes))) if stages is None else stages
     shapes = [model.window_shapes[i] for i in stages]
-    n, length = known.shape
+    length = known.shape[1]
     usable = [shape for shape in shapes if shape.reach < length]
     windows = sum(_complete(np.asarray(known), shape).sum(1) for shape in usable)
     if not usable or not np.all(windows > 0):
@@ -112,7 +115,7 @@ def autodecode(
             + ("." if not usable else f" with gaps in trajectory {int(np.argmin(windows))}.")
             + " Observe more states or use a model with a smaller block."
         )
-    dtype = jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))[0].dtype
+    dtype = weights_dtype(model)
     arrays = (
         jnp.asarray(prior.mean, dtype),
         jnp.asarray(prior.basis, dtype),
@@ -121,7 +124,8 @@ def autodecode(
     )
 
     def solve(part):
-        return _levenberg_marquardt(model, *part, arrays, stages, max_iterations)
+        states, known = part
+        return _fit_codes(model, states, known, arrays, stages, max_iterations)
 
     parts = (jax.tree.map(lambda x: np.asarray(x, dtype), states), np.asarray(known))
     return CodeFit(*in_batches(solve, parts, batch_size))
@@ -145,7 +149,7 @@ def _all_windows(states: StateBlock, shape: WindowShape) -> StateBlock:
 
 
 @eqx.filter_jit
-def _levenberg_marquardt(model, states, known, prior, stages, max_iterations):
+def _fit_codes(model, states, known, prior, stages, max_iterations):
     mean, basis, candidates, noise = prior
     n, r = states.q.shape[0], basis.shape[1]
     shapes = model.window_shapes
@@ -165,37 +169,15 @@ def _levenberg_marquardt(model, states, known, prior, stages, max_iterations):
             rows.append((said * weights[i][..., None]).reshape(n, -1))
         return jnp.concatenate(rows, axis=1) / noise
 
-    def objective(u):
-        return (residuals(u) ** 2).sum(1) + (u**2).sum(1)
+    def with_prior(u):
+        return jnp.concatenate([residuals(u), u], axis=1)
 
     # The best of several starts: the landscape over codes may have more than one valley.
-    scores = jax.lax.map(lambda c: objective(jnp.broadcast_to(c, (n, r))), candidates)
-    u = candidates[jnp.argmin(scores, axis=0)]
-
-    def linearise(u):
-        value = residuals(u)
-        tangents = jnp.broadcast_to(jnp.eye(r, dtype=u.dtype)[:, None, :], (r, n, r))
-        jacobian = jax.lax.map(lambda t: jax.jvp(residuals, (u,), (t,))[1], tangents)
-        hessian = jnp.einsum("anm,bnm->nab", jacobian, jacobian) + jnp.eye(r, dtype=u.dtype)
-        return hessian, jnp.einsum("anm,nm->na", jacobian, value) + u
-
-    def iterate(carry):
-        u, best, damping, count, _ = carry
-        hessian, gradient = linearise(u)
-        diagonal = jnp.einsum("naa->na", hessian)
-        damped = hessian + damping[:, None, None] * jax.vmap(jnp.diag)(diagonal)
-        step = jnp.linalg.solve(damped, gradient[..., None])[..., 0]
-        value = objective(u - step)
-        better = value < best
-        u = jnp.where(better[:, None], u - step, u)
-        gain = jnp.where(better, (best - value) / best, 0.0)
-        moving = better & (gain > 1e-4) | ~better & (damping < 1e3)
-        damping = jnp.where(better, damping * 0.2, damping * 8.0)
-        return u, jnp.where(better, value, best), damping, count + 1, moving.any()
-
-    start = (u, objective(u), jnp.full(n, 1e-2, u.dtype), 0, jnp.array(True))
-    u, _, _, count, _ = jax.lax.while_loop(lambda c: (c[3] < max_iterations) & c[4], iterate, start)
-    hessian, _ = linearise(u)
+    scores = jax.lax.map(
+        lambda c: (with_prior(jnp.broadcast_to(c, (n, r))) ** 2).sum(1), candidates
+    )
+    start = candidates[jnp.argmin(scores, axis=0)]
+    u, _, hessian = levenberg_marquardt(with_prior, start, max_iterations)
     root = jnp.einsum("ka,nab->nkb", basis, jnp.linalg.cholesky(jnp.linalg.inv(hessian)))
     observed = sum(weights[i].sum(1) for i in live)
     per_window = residuals(u).shape[1] / sum(weights[i].shape[1] for i in live)

@@ -17,9 +17,11 @@ def in_batches(function: Callable, arrays, batch_size: int):
     """
     n = jax.tree.leaves(arrays)[0].shape[0]
     batch = min(batch_size, max(MIN_BATCH, 1 << (n - 1).bit_length()))
-    parts = []
-    for first in range(0, n, batch):
+
+    def one_batch(first: int):
         rows = np.minimum(np.arange(first, first + batch), n - 1)
         result = function(jax.tree.map(lambda x: jnp.asarray(x[rows]), arrays))
-        parts.append(jax.tree.map(lambda x: np.asarray(x)[: n - first], result))
+        return jax.tree.map(lambda x: np.asarray(x)[: n - first], result)
+
+    parts = [one_batch(first) for first in range(0, n, batch)]
     return jax.tree.map(lambda *x: np.concatenate(x), *parts)

@@ -12,9 +12,9 @@ PositiveFloat = Annotated[float, pydantic.Field(gt=0.0)]
 class TrainingConfig(Config):
     """One recipe: optimiser, schedule, batch, validation."""
 
-    steps: Positive = 8000
+    steps: Positive = 20000
     """Optimiser steps; ignored when a wall-clock budget sets them."""
-    batch_size: Positive = 512
+    batch_size: Positive = 256
     """Windows per step and stage."""
     chunk_size: Annotated[int, pydantic.Field(ge=0)] = 0
     """Windows differentiated at once, so that they fit the cache; 0 is the platform's default."""
