@@ -1,0 +1,222 @@
+"""Pages of one file: text is escaped unless it is `Html`, pictures are data inside the page."""
+
+import base64
+import html
+import io
+import math
+import os
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, final
+
+from dhn.data.atomic import atomic_path
+from dhn.reports.style import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# A browser that honours it loads nothing from anywhere: the page says itself that it is whole.
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+
+CSS = """
+:root { --ink: #222; --quiet: #666; --line: #d9d9d9; --blue: #0072B2; }
+* { box-sizing: border-box; }
+body { color: var(--ink); background: #fff; margin: 0 auto; padding: 2rem 1.25rem 4rem;
+  max-width: 66rem; font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Helvetica, Arial,
+  sans-serif; }
+h1 { font-size: 1.8rem; line-height: 1.2; margin: 0 0 .3rem; }
+h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: .5rem;
+  border-top: 2px solid var(--ink); }
+h3 { font-size: 1rem; margin: 1.5rem 0 .4rem; }
+p, ul { max-width: 46rem; margin: .5rem 0; }
+ul { padding-left: 1.3rem; }
+a { color: var(--blue); }
+nav a { display: inline-block; margin-right: 1rem; }
+.lead { color: var(--quiet); margin-top: 0; }
+.box { border: 1px solid var(--line); border-left: 5px solid var(--blue); border-radius: 3px;
+  padding: .5rem 1rem; margin: 1rem 0; max-width: 48rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .86rem; margin: .7rem 0;
+  font-variant-numeric: tabular-nums; }
+th, td { text-align: left; vertical-align: top; padding: .28rem .8rem .28rem 0;
+  border-bottom: 1px solid var(--line); }
+th { border-bottom: 1.5px solid var(--ink); font-weight: 600; }
+td.n, th.n { text-align: right; white-space: nowrap; }
+figure { margin: 1rem 0 1.6rem; break-inside: avoid; }
+figure img { width: 100%; height: auto; display: block; }
+figcaption { color: var(--quiet); font-size: .86rem; max-width: 52rem; margin-top: .3rem; }
+.verdict { font-weight: 600; white-space: nowrap; }
+.holds { color: #00694d; } .fails { color: #b34700; } .unsure { color: #555; }
+canvas { border: 1px solid var(--line); border-radius: 3px; max-width: 100%; display: block; }
+.controls { display: flex; gap: .7rem; align-items: center; margin: .4rem 0; flex-wrap: wrap; }
+.controls input[type=range] { flex: 1 1 10rem; max-width: 20rem; }
+button { font: inherit; padding: .15rem .8rem; }
+code, pre { font: .84rem/1.45 ui-monospace, Menlo, Consolas, monospace; }
+pre { background: #f5f5f5; padding: .6rem .8rem; overflow-x: auto; white-space: pre-wrap;
+  overflow-wrap: anywhere; }
+summary { cursor: pointer; color: var(--blue); }
+.paper { display: none; }
+@media print {
+  body { font-size: 10pt; max-width: none; padding: 0; }
+  .screen, nav { display: none; } .paper { display: block; }
+  .scroll { overflow: visible; } table { font-size: 7.5pt; }
+  h2, h3 { break-after: avoid; } tr { break-inside: avoid; } a { color: inherit; }
+}
+@page { size: A4; margin: 16mm; }
+"""
+
+# Folded parts would be missing on paper.
+UNFOLD = """addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details")) part.open = true;
+});"""
+
+
+@final
+class Html(str):
+    """Text that is markup already; every other text is escaped when it enters a page."""
+
+    __slots__ = ()
+
+
+def text(value: Any) -> Html:
+    """A value as it may stand in a page."""
+    if isinstance(value, Html):
+        return value
+    return Html(html.escape(number(value) if isinstance(value, float) else str(value)))
+
+
+def join(parts: Iterable[Any], between: str = "\n") -> Html:
+    return Html(between.join(text(part) for part in parts))
+
+
+def element(tag: str, *content: Any, **attributes: str) -> Html:
+    """`<tag attributes>content</tag>`; `class_` stands for `class`."""
+    named = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"'
+        for key, value in attributes.items()
+    )
+    return Html(f"<{tag}{named}>{join(content, '')}</{tag}>")
+
+
+def paragraph(*content: Any) -> Html:
+    return element("p", *content)
+
+
+def bullets(items: Iterable[Any]) -> Html:
+    return element("ul", *(element("li", item) for item in items))
+
+
+def folded(title: str, *content: Any) -> Html:
+    """Shown when the reader asks for it, and on paper."""
+    return element("details", element("summary", title), *content)
+
+
+def table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Html:
+    """Columns of numbers stand right-aligned; a `None` is a dash."""
+    rows = [list(row) for row in rows]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
+    kinds = [_kind(column) for column in columns]
+    head = element("tr", *(_cell("th", name, k) for name, k in zip(header, kinds, strict=True)))
+    body = [
+        element("tr", *(_cell("td", value, k) for value, k in zip(row, kinds, strict=True)))
+        for row in rows
+    ]
+    inner = element("table", element("thead", head), element("tbody", *body))
+    return element("div", inner, class_="scroll")
+
+
+def _kind(column: Sequence[Any]) -> str:
+    numbers = [
+        isinstance(v, int | float) and not isinstance(v, bool) for v in column if v is not None
+    ]
+    return "n" if numbers and all(numbers) else ""
+
+
+def _cell(tag: str, value: Any, kind: str) -> Html:
+    content = Html("&ndash;") if value is None else value
+    return element(tag, content, class_=kind) if kind else element(tag, content)
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, as short as they can be written."""
+    if value is None or not math.isfinite(value):
+        return "–" if value is None or math.isnan(value) else "diverged"
+    written = f"{value:.3g}"
+    mantissa, e, exponent = written.partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else written
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as a person would say them."""
+    if seconds is None or not math.isfinite(seconds):
+        return "–"
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def picture(figure: "Figure", caption: Any, *, alt: str) -> Html:
+    """A drawing as SVG data: sharp at any size and on paper."""
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    coded = base64.b64encode(_shortened(buffer.getvalue())).decode("ascii")
+    # Letters are as large in a narrow drawing as in a wide one.
+    width = f"max-width: {6.0 * figure.get_figwidth():.1f}rem"
+    image = element("img", src=f"data:image/svg+xml;base64,{coded}", alt=alt, style=width)
+    image = Html(image.removesuffix("</img>"))
+    return element("figure", image, element("figcaption", caption))
+
+
+def _shortened(svg: bytes) -> bytes:
+    """Coordinates to a hundredth of a point: half of the bytes, the same picture."""
+    paths = re.compile(rb'(?<= d=")[^"]*')
+    return paths.sub(lambda found: re.sub(rb"(\.\d\d)\d+", rb"\1", found[0]), svg)
+
+
+def section(title: str, *content: Any, anchor: str) -> tuple[str, str, Html]:
+    """A part of the page with its entry in the list of contents."""
+    head = element("h2", title, id=anchor)
+    return title, anchor, element("section", head, join(content))
+
+
+def page(
+    title: str,
+    lead: Any,
+    opening: Sequence[Any],
+    sections: Sequence[tuple[str, str, Html]],
+) -> str:
+    """The whole document."""
+    short = [(name.partition(":")[0], anchor) for name, anchor, _ in sections]
+    links = element("nav", *(element("a", name, href=f"#{at}") for name, at in short))
+    body = join(
+        [
+            element("h1", title),
+            element("p", lead, class_="lead"),
+            links,
+            *opening,
+            *(content for _, _, content in sections),
+        ]
+    )
+    return (
+        "<!DOCTYPE html>\n"
+        '<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(POLICY)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{CSS}</style></head>\n"
+        f"<body>\n{body}\n<script>{UNFOLD}</script>\n</body></html>\n"
+    )
+
+
+def write_page(path: str | os.PathLike[str], document: str) -> None:
+    """Whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(document, encoding="utf-8")
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
