@@ -250,3 +250,21 @@ def test_double_precision():
     result = fit(*problem(), recipe(steps=5, precision="float64"), **QUIET)
     assert all(x.dtype == np.float64 for x in weights(result))
     assert jax.numpy.zeros(1).dtype == np.float32
+
+
+def test_stages_share_one_codebook_and_denoise(tmp_path):
+    """Two resolutions, two Hamiltonians, noise: trained, interrupted and resumed all the same."""
+    config = SMALL.model_copy(
+        update={
+            "block_size": 2, "spacings": (1, 3), "linked": False,
+            "denoising_weight": 1.0,
+        }
+    )  # fmt: skip
+    arguments = problem(oscillators(6, 40), config)
+    result = fit(*arguments, recipe(steps=12, validation=0.3), directory=tmp_path, **QUIET)
+    assert {"equation", "denoising", "validation"} <= result.history[-1].keys()
+    assert result.codes.shape == (6, 2) and np.all(result.codes != 0)
+    last = result.history[-1]
+    assert last["loss"] == pytest.approx(last["equation"] + last["denoising"])
+    per_step = last["windows_per_second"] / last["steps_per_second"]
+    assert per_step == pytest.approx(2 * 16)
