@@ -1,0 +1,82 @@
+"""Implicit equations: solved to round-off, differentiated exactly, sample by sample."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dhn.models.solve import solve_fixed_point
+
+
+def draw(shape, seed=0):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape))
+
+
+def cosine(x, c):
+    """A contraction that couples the entries of a sample, not the samples."""
+    return c + 0.25 * jnp.cos(x + x.sum((1, 2), keepdims=True) / 4)
+
+
+def solve(c):
+    return solve_fixed_point(lambda x: cosine(x, c), jnp.zeros_like(c))
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_the_fixed_point_is_found_to_round_off(precision):
+    with jax.enable_x64(precision == "float64"):
+        c = draw((7, 2, 2)).astype(precision)
+        x = jax.jit(solve)(c)
+        assert x.dtype == precision
+        np.testing.assert_allclose(x, cosine(x, c), atol=10 * np.finfo(precision).eps, rtol=0)
+
+
+def test_an_affine_equation_has_its_closed_solution():
+    with jax.enable_x64(True):
+        c = draw((3, 1, 2))
+        x = jax.jit(lambda c: solve_fixed_point(lambda x: c - 0.3 * x, jnp.zeros_like(c)))(c)
+        np.testing.assert_allclose(x, c / 1.3, atol=1e-15)
+
+
+def test_derivatives_are_exact_in_both_modes():
+    """Against central differences, though the contraction is slow (about a half with each pass)."""
+    with jax.enable_x64(True):
+        c, direction, weight = draw((4, 2, 2)), draw((4, 2, 2), 1), draw((4, 2, 2), 2)
+        plain = jax.jit(solve)
+        step = 1e-5
+        difference = (plain(c + step * direction) - plain(c - step * direction)) / (2 * step)
+        tangent = jax.jit(lambda c, v: jax.jvp(solve, (c,), (v,))[1])(c, direction)
+        np.testing.assert_allclose(tangent, difference, atol=1e-9)
+        gradient = jax.jit(jax.grad(lambda c: (weight * solve(c)).sum()))(c)
+        np.testing.assert_allclose(
+            (gradient * direction).sum(), (weight * tangent).sum(), atol=1e-12
+        )
+
+
+def test_second_derivatives_pass_through():
+    """HNNs train through implicit integrators of a field that is a gradient itself."""
+    with jax.enable_x64(True):
+        c, v, step = draw((2, 1, 2)), draw((2, 1, 2), 1), 1e-5
+        slope = jax.jit(jax.grad(lambda c: (solve(c) ** 3).sum()))
+        curvature = jax.jit(
+            lambda c: jax.jvp(jax.grad(lambda c: (solve(c) ** 3).sum()), (c,), (v,))
+        )
+        difference = (slope(c + step * v) - slope(c - step * v)) / (2 * step)
+        np.testing.assert_allclose(curvature(c)[1], difference, atol=1e-7)
+
+
+def test_derivatives_do_not_grow_with_the_square_of_the_batch():
+    """A Jacobian of the whole batch would need 64 times the memory for 8 times the samples."""
+
+    def memory(n):
+        tangent = jax.jit(lambda c: jax.jvp(solve, (c,), (c,)))
+        compiled = tangent.lower(jax.ShapeDtypeStruct((n, 2, 2), jnp.float32)).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    assert memory(1024) < 12 * memory(128)
+
+
+def test_vmapped_and_plain_solves_agree():
+    with jax.enable_x64(True):
+        c = draw((4, 2, 2))
+        mapped = jax.jit(jax.vmap(lambda c: solve(c[None])[0]))(c)
+        np.testing.assert_allclose(mapped, jax.jit(solve)(c), atol=1e-14)
