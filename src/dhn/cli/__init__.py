@@ -23,6 +23,8 @@ COMMANDS = (
     "interpolate",
     "infer",
     "evaluate",
+    "reproduce",
+    "report",
 )
 
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C

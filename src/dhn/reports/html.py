@@ -45,6 +45,7 @@ th { border-bottom: 1.5px solid var(--ink); font-weight: 600; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 figure { margin: 1rem 0 1.6rem; break-inside: avoid; }
 figure img { width: 100%; height: auto; display: block; }
+td small { color: var(--quiet); white-space: nowrap; }
 figcaption { color: var(--quiet); font-size: .86rem; max-width: 52rem; margin-top: .3rem; }
 .verdict { font-weight: 600; white-space: nowrap; }
 .holds { color: #00694d; } .fails { color: #b34700; } .unsure { color: #555; }
@@ -142,9 +143,9 @@ def number(value: float | None) -> str:
     """Three significant digits, as short as they can be written."""
     if value is None or not math.isfinite(value):
         return "–" if value is None or math.isnan(value) else "diverged"
-    written = f"{value:.3g}"
+    written = f"{value:.3g}" if value == 0 or abs(value) >= 1e-3 else f"{value:.2e}"
     mantissa, e, exponent = written.partition("e")
-    return f"{mantissa}e{int(exponent)}" if e else written
+    return f"{mantissa.removesuffix('.00')}e{int(exponent)}" if e else written
 
 
 def duration(seconds: float | None) -> str:

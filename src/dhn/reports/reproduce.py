@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dhn.experiments.results import FILE
 from dhn.reports.animation import Film, film, player, rod_lengths
 from dhn.reports.html import (
     Html,
@@ -13,6 +14,7 @@ from dhn.reports.html import (
     duration,
     element,
     folded,
+    join,
     number,
     page,
     paragraph,
@@ -30,12 +32,10 @@ from dhn.reports.reproduce_figures import (
 )
 from dhn.reports.results import (
     EXPERIMENTS,
-    FILE,
     Cell,
     Series,
     check,
     metric_names,
-    read_results,
     series,
     system_title,
     systems,
@@ -69,13 +69,21 @@ METRICS = {
 UNSHOWN = ("states",)
 """How many states a metric counts is the same for all models of a table."""
 LEGEND = (
-    "Lines are means over seeds, bands span the seeds. Families of models have one hue each; "
+    "Lines are geometric means over seeds, bands span the seeds. Each family of models has its "
+    "hue; "
     "curves that leave the top of a panel have diverged."
 )
 
 
 def write_report(results: dict[str, Any], directory: Path) -> Path:
     """Draw `report.html` in the folder from the results alone; nothing is run again."""
+    path = Path(directory) / REPORT
+    write_page(path, document(results))
+    return path
+
+
+def document(results: dict[str, Any]) -> str:
+    """The whole page. Experiments without results are named, and left out."""
     check(results)
     cells: list[Cell] = results["cells"]
     draw = {
@@ -95,17 +103,8 @@ def write_report(results: dict[str, Any], directory: Path) -> Path:
     sections += [_runs(results)]
     missing = [name for name in EXPERIMENTS if name not in present]
     opening = [paragraph(f"Not in these results: {', '.join(missing)}.")] if missing else []
-    made = page(
-        "Denoising Hamiltonian Network: the paper's experiments", _lead(results), opening, sections
-    )
-    path = Path(directory) / REPORT
-    write_page(path, made)
-    return path
-
-
-def redraw(directory: Path) -> Path:
-    """`report.html` once more, from the folder's `results.json`."""
-    return write_report(read_results(directory), directory)
+    title = "Denoising Hamiltonian Network: the paper's experiments"
+    return page(title, _lead(results), opening, sections)
 
 
 def _lead(results: Mapping[str, Any]) -> str:
@@ -145,6 +144,8 @@ def _verdict(verdict: str) -> Html:
         sign, kind = "✓", "holds"
     elif "not hold" in plain:
         sign, kind = "✗", "fails"
+    elif "noise" in plain:
+        sign = "≈"
     return element("span", f"{sign} {verdict}", class_=f"verdict {kind}")
 
 
@@ -274,10 +275,11 @@ def _spread(one: Series, name: str) -> str | None:
     values = one.values(name)
     if not values.size:
         return None
-    mean = number(float(values.mean()))
+    mean = number(one.mean(name))
     if len(values) < 2 or values.min() == values.max():
         return mean
-    return f"{mean} ({number(float(values.min()))} to {number(float(values.max()))})"
+    ends = f"{number(float(values.min()))} to {number(float(values.max()))}"
+    return join([mean, Html("<br>"), element("small", ends)], "")
 
 
 def _animation(cells: Sequence[Cell], experiment: str) -> list[Html]:

@@ -46,7 +46,7 @@ def looks(shown: Sequence[Series]) -> dict[str, Look]:
         begins = list(dict.fromkeys(label.rpartition(" ")[0] for label in labels))
         for k, label in enumerate(labels):
             colour = dash = k
-            if family == "hnn" and len(ends) * len(begins) > len(labels) // 2 > 2:
+            if family == "hnn" and len(ends) * len(begins) >= len(labels) > 1:
                 colour = ends.index(label.split()[-1])
                 dash = begins.index(label.rpartition(" ")[0])
             found[label] = {

@@ -12,9 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.errors import UserError
-
-FILE = "results.json"
-SCHEMA = 1
+from dhn.experiments.results import FILE, SCHEMA
 
 Cell = Mapping[str, Any]
 
@@ -43,13 +41,16 @@ class Series:
         return self.cells[0]
 
     def values(self, metric: str) -> np.ndarray:
-        """The metric of every seed that has it."""
-        found = [cell.get("metrics", {}).get(metric) for cell in self.cells]
-        return np.array([float(x) for x in found if isinstance(x, int | float)])
+        """The metric of every seed that has it; JSON's null was too large for a number."""
+        have = [cell["metrics"][metric] for cell in self.cells if metric in cell.get("metrics", {})]
+        return np.array([math.inf if x is None else float(x) for x in have])
 
     def mean(self, metric: str) -> float:
+        """Geometric for errors, which differ by orders of magnitude."""
         found = self.values(metric)
-        return float(found.mean()) if found.size else math.nan
+        if not found.size:
+            return math.nan
+        return float(_geometric(found) if "mse" in metric else found.mean())
 
     def curve(self, name: str) -> "Curve | None":
         """Mean and range over the seeds, at the time steps that all of them have."""
@@ -78,7 +79,8 @@ class Curve:
 
     @property
     def mean(self) -> Float[np.ndarray, " h"]:
-        return self.values.mean(0)
+        """Geometric, as errors differ by orders of magnitude."""
+        return _geometric(self.values)
 
     @property
     def low(self) -> Float[np.ndarray, " h"]:
@@ -163,8 +165,7 @@ def metric_names(shown: Sequence[Series]) -> list[str]:
     names: dict[str, None] = {}
     for one in shown:
         for cell in one.cells:
-            numeric = (k for k, v in cell.get("metrics", {}).items() if isinstance(v, int | float))
-            names.update(dict.fromkeys(numeric))
+            names.update(dict.fromkeys(cell.get("metrics", {})))
     return list(names)
 
 
@@ -175,6 +176,11 @@ def numbers(values: Iterable[Any]) -> np.ndarray:
 
 def system_title(name: str) -> str:
     return name.replace("_", " ")
+
+
+def _geometric(values: np.ndarray) -> np.ndarray:
+    """Over the first axis; as seen from a logarithmic axis, the middle."""
+    return np.exp(np.log(np.maximum(values, 1e-300)).mean(0))
 
 
 def _natural(label: str) -> list[Any]:

@@ -1,0 +1,98 @@
+"""`dhn report`: a page about a trained model, or about a reproduction, drawn anew."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+import tyro
+
+from dhn.cli.arguments import Json, PositiveInt, Seed, check_writable
+from dhn.cli.result import Result
+from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """Write one HTML page about a trained model, or about the results of a reproduction.
+
+    Example: dhn report runs/dp test.npz -o report.html
+
+    Example: dhn report results
+
+    The page is a single file: it can be sent, printed and read without a network.
+    """
+
+    folder: Annotated[
+        tyro.conf.Positional[Path],
+        tyro.conf.arg(metavar="DIR", help="Folder made by `dhn train` or `dhn reproduce`."),
+    ]
+    data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE")] = None
+    """Trajectories that the model has not seen: forecasts are compared with them."""
+    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="PAGE")] = None
+    """The page; report.html in the folder by default."""
+    train: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """The training data, from which the linear model to beat then learns too."""
+    observe: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
+    """States of each trajectory that the model may see; 16, or half of a shorter one."""
+    samples: PositiveInt = 16
+    """Forecasts of each trajectory, whose spread makes the bands."""
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Tell the kind of folder by what is in it."""
+    if not args.folder.is_dir():
+        raise UserError(
+            f"{args.folder} is not a folder; expected one of `dhn train` or `reproduce`."
+        )
+    output = args.output or args.folder / "report.html"
+    check_writable(output)
+    if (args.folder / "results.json").is_file():
+        return _reproduction(args, output)
+
+    from dhn.cli.compilation import use_cache
+    from dhn.data import read
+    from dhn.reports.run import write_run_report
+
+    use_cache()
+    values = write_run_report(
+        args.folder,
+        None if args.data is None else read(args.data),
+        output,
+        train=None if args.train is None else read(args.train),
+        observe=args.observe,
+        samples=args.samples,
+        seed=args.seed,
+    )
+    return Result(values, lambda console: _draw(console, values))
+
+
+def _reproduction(args: Arguments, output: Path) -> Result:
+    if args.data is not None:
+        raise UserError(
+            f"{args.folder} holds the results of a reproduction, which take no data; "
+            f"leave {args.data} out."
+        )
+    from dhn.reports.html import write_page
+    from dhn.reports.reproduce import document
+    from dhn.reports.results import read_results
+
+    results = read_results(args.folder)
+    write_page(output, document(results))
+    values: dict[str, Any] = {
+        "report": str(output),
+        "cells": len(results["cells"]),
+        "verdict": [f"{c['id']}: {c['verdict']}" for c in results.get("claims") or []],
+    }
+    return Result(values, lambda console: _draw(console, values))
+
+
+def _draw(console: "Console", values: dict[str, Any]) -> None:
+    for sentence in values["verdict"]:
+        console.print(sentence, soft_wrap=True)
+    console.print(f"report: {values['report']}", soft_wrap=True)

@@ -1,0 +1,125 @@
+"""What a forecast has to beat: persistence, and the best linear model (DMD) of the same data."""
+
+import dataclasses
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+
+from dhn.baselines.extrapolation import LinearDMD, persistence
+from dhn.data.trajectories import Trajectories
+from dhn.errors import UserError
+from dhn.evaluation.metrics import Metrics, compare
+
+DELAYS = (1, 2, 4, 8)
+RIDGE = 1e-10
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rival:
+    """Another forecast of the same states."""
+
+    name: str
+    how: str
+    prediction: Trajectories
+    metrics: Metrics
+
+
+def rivals(truth: Trajectories, observe: int, train: Trajectories | None = None) -> list[Rival]:
+    """Forecasts of everything after the first `observe` states.
+
+    The linear model learns from `train`, else from the observed states of `truth` themselves.
+    """
+    observed, steps = truth[:, :observe], truth.states - observe
+    still = persistence(observed, steps)
+    found = [Rival("persistence", "the last state stays", still, compare(still, truth))]
+    linear = linear_model(observed, train)
+    if linear is not None:
+        said = linear.forecast(observed, steps)
+        where = "the observed states" if train is None else "the training data"
+        how = f"least squares on {where}, {linear.delays} states at a time"
+        found.append(Rival("linear (DMD)", how, said, compare(said, truth)))
+    return found
+
+
+def linear_model(observed: Trajectories, train: Trajectories | None) -> LinearDMD | None:
+    """The number of delays that forecasts best within what may be seen, refitted on all of it."""
+    seen = observed if train is None else train
+    longest = _run_at_end(observed)
+    cut = max(seen.states * 2 // 3, 2)
+    scores: dict[int, float] = {}
+    for delays in DELAYS:
+        if delays > longest or delays + 2 > cut or cut >= seen.states:
+            continue
+        try:
+            said = LinearDMD.fit(seen[:, :cut], delays=delays, ridge=RIDGE).forecast(
+                seen[:, :cut], seen.states - cut
+            )
+            scores[delays] = float(np.median(compare(said, seen).per_trajectory))
+        except (UserError, np.linalg.LinAlgError):  # too few windows without a gap
+            continue
+    finite = {delays: score for delays, score in scores.items() if np.isfinite(score)}
+    if not finite:
+        return None
+    return LinearDMD.fit(seen, delays=min(finite, key=lambda d: finite[d]), ridge=RIDGE)
+
+
+def _run_at_end(data: Trajectories) -> int:
+    """States without a gap at the end of every trajectory."""
+    known = np.asarray(data.known)[:, ::-1]
+    return int(np.where(known.all(1), data.states, np.argmin(known, axis=1)).min())
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Lead:
+    """Where a forecast is better than a rival; positions count states ahead from 1."""
+
+    until: int
+    """It is better at every one of the first so many."""
+    share: float
+    """Of all positions."""
+    steps: int
+
+    @property
+    def always(self) -> bool:
+        return self.until == self.steps
+
+
+def lead(own: Metrics, other: Metrics) -> Lead:
+    """Compare mean squared errors position by position."""
+    better = _common(own.mse_normalised, other.mse_normalised)
+    until = len(better) if better.all() else int(np.argmin(better))
+    return Lead(until, float(better.mean()), len(better))
+
+
+def _common(own: Float[np.ndarray, " h"], other: Float[np.ndarray, " h"]) -> np.ndarray:
+    """Whether the own error is the smaller; a number beats a forecast that has none left."""
+    return np.asarray((own < other) | (np.isfinite(own) & ~np.isfinite(other)))
+
+
+def trusted(own: Metrics, fraction: float = 0.1) -> int:
+    """How many states ahead the root mean square error stays below `fraction` of a unit."""
+    good = own.mse_normalised < fraction**2
+    return len(good) if good.all() else int(np.argmin(good))
+
+
+def characteristic_period(data: Trajectories) -> float | None:
+    """Period of the strongest oscillation, the median over trajectories and coordinates.
+
+    None where the data are too short to hold one and a half of it.
+    """
+    if data.states < 16 or not data.is_uniform:
+        return None
+    found = []
+    for one in data.q[:100].transpose(0, 2, 1).reshape(-1, data.states):
+        x = one[np.isfinite(one)]
+        if len(x) < 16 or np.ptp(x) == 0:
+            continue
+        line = np.polyval(np.polyfit(np.arange(len(x)), x, 1), np.arange(len(x)))
+        power = np.abs(np.fft.rfft((x - line) * np.hanning(len(x)), n=8 * len(x))) ** 2
+        found.append(8 * len(x) / max(int(np.argmax(power)), 1))
+    if not found or float(np.median(found)) > data.states / 1.5:
+        return None
+    return float(np.median(found)) * data.time_step

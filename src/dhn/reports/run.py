@@ -1,0 +1,333 @@
+"""The report of a trained model on a person's own data: a verdict first, then what it rests on."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from dhn.data.trajectories import Trajectories
+from dhn.errors import UserError
+from dhn.evaluation.metrics import Metrics, compare
+from dhn.evaluation.uncertainty import coverage, crps
+from dhn.inference import AbstractEstimator, load
+from dhn.reports.animation import film, player, rod_lengths
+from dhn.reports.html import (
+    Html,
+    bullets,
+    duration,
+    element,
+    folded,
+    now,
+    number,
+    page,
+    paragraph,
+    picture,
+    section,
+    table,
+    write_page,
+)
+from dhn.reports.inspect import figure as data_figure
+from dhn.reports.rivals import Rival, characteristic_period, rivals
+from dhn.reports.run_figures import (
+    energy_figure,
+    error_figure,
+    forecast_figure,
+    parameter_figure,
+    training_figure,
+)
+from dhn.reports.verdict import sentences
+
+MOST = 200  # trajectories; more would cost time and change no picture
+Section = tuple[str, str, Html]
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trial:
+    """A model's forecast of states that it was not shown, and what others say about them."""
+
+    truth: Trajectories
+    observe: int
+    prediction: Trajectories
+    metrics: Metrics
+    others: list[Rival]
+    poor: int
+    left_out: int
+    period: float | None
+
+    @property
+    def unit(self) -> str:
+        return self.truth.units.get("t", "time")
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """A good, a usual and a bad trajectory."""
+        order = np.argsort(self.metrics.per_trajectory)
+        picks = {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}
+        if len(order) < 3:
+            picks = {"forecast": order[0]}
+        return {name: int(row) for name, row in picks.items()}
+
+
+def write_run_report(
+    run: Path,
+    data: Trajectories | None,
+    output: Path,
+    *,
+    train: Trajectories | None = None,
+    observe: int | None = None,
+    samples: int = 16,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """One self-contained page; returns its numbers."""
+    model = load(run)
+    trial = None if data is None else try_out(model, data, train, observe, samples, seed)
+    said = sentences(trial) if trial is not None else []
+    opening = []
+    if said:
+        box = element("div", element("b", "In short"), bullets(said), class_="box")
+        opening.append(box)
+    sections = []
+    if data is not None:
+        sections.append(_data(data))
+    if trial is not None:
+        sections += [_forecasts(trial), _energy(trial)]
+    sections.append(_parameters(model, data))
+    sections += [_training(model, run), _provenance(model, run)]
+    if data is None:
+        opening.append(
+            paragraph("No data were given: `dhn report RUN DATA` adds forecasts against the truth.")
+        )
+    made = model.trained
+    lead = (
+        f"{made.config.kind} with {model.parameters} parameters, trained for "
+        f"{duration(made.summary.get('seconds'))} on {made.summary.get('trajectories')} "
+        f"trajectories of {made.system or ', '.join(made.names)}. Written {now()}."
+    )
+    write_page(output, page(f"Model {run.name}", lead, opening, sections))
+    return {
+        "run": str(run),
+        "report": str(output),
+        "verdict": said,
+        **({} if trial is None else {"mse": trial.metrics.summary()["mse"]}),
+    }
+
+
+def try_out(
+    model: AbstractEstimator,
+    data: Trajectories,
+    train: Trajectories | None,
+    observe: int | None,
+    samples: int,
+    seed: int,
+) -> Trial:
+    """Forecast everything after the first states of every trajectory that has them."""
+    observe = min(16, data.states // 2) if observe is None else observe
+    length = model.forecaster.context_length
+    if not length <= observe < data.states:
+        raise UserError(
+            f"--observe must lie between {length} (what the model starts from) and "
+            f"{data.states - 1} (one less than the states of the data); got {observe}."
+        )
+    known = np.asarray(data.known)
+    usable = known[:, observe - length : observe].all(1) & known[:, observe:].any(1)
+    rows = np.flatnonzero(usable)[:MOST]
+    if not rows.size:
+        raise UserError(
+            f"no trajectory has its states {observe - length} to {observe - 1} without a gap and "
+            f"measured states after them; choose another --observe."
+        )
+    truth = data[rows]
+    observed = truth[:, :observe]
+    fits = model.fit_codes(observed)
+    prediction = model.forecast(
+        observed, truth.states - observe, fits=fits, samples=samples, seed=seed
+    )
+    return Trial(
+        truth=truth,
+        observe=observe,
+        prediction=prediction,
+        metrics=compare(prediction, truth),
+        others=rivals(truth, observe, train),
+        poor=int(model.poorly_explained(fits).sum()),
+        left_out=len(data) - len(rows),
+        period=characteristic_period(data),
+    )
+
+
+def _data(data: Trajectories) -> Section:
+    lines = data.summary().splitlines()
+    caption = "A few trajectories: coordinates over time, phase portraits and energy if known."
+    return section(
+        "The data",
+        paragraph(lines[0]),
+        picture(data_figure(data), caption, alt="the data"),
+        folded("all facts", element("pre", "\n".join(lines))),
+        anchor="data",
+    )
+
+
+def _forecasts(trial: Trial) -> Section:
+    caption = (
+        f"The first {trial.observe} states are given (up to the dotted line), the rest is "
+        "forecast. Chosen by their error: the best, the median and the worst trajectory."
+    )
+    drawn = forecast_figure(trial.prediction, trial.truth, trial.rows)
+    step = trial.truth.time_step
+    curve = error_figure(trial.metrics, trial.others, trial.observe, step, trial.unit)
+    error_caption = (
+        "Root mean square error over all trajectories (angles in units of π/2, other coordinates "
+        "in standard deviations), by how far ahead. "
+        + "; ".join(f"{rival.name}: {rival.how}" for rival in trial.others)
+        + "."
+    )
+    parts = [
+        picture(drawn, caption, alt="forecasts over the truth"),
+        picture(curve, error_caption, alt="error by time ahead"),
+        _horizons(trial),
+    ]
+    if trial.prediction.q_quantiles:
+        shares = coverage(trial.prediction, trial.truth)
+        said = ", ".join(f"the {name} band holds {share:.0%}" for name, share in shares.items())
+        score = number(crps(trial.prediction, trial.truth))
+        parts.append(paragraph(f"Of the measured states, {said}; CRPS {score}."))
+    return section("Forecasts against the truth", *parts, *_film(trial), anchor="forecasts")
+
+
+def _horizons(trial: Trial) -> Html:
+    """Errors at a few times ahead: fractions of the period where there is one."""
+    step, steps = trial.truth.time_step, len(trial.metrics.steps)
+    marks = {"one state": 1, "the end": steps}
+    if trial.period is not None:
+        for name, share in (("0.1 period", 0.1), ("0.5 period", 0.5), ("1 period", 1.0)):
+            marks[name] = round(share * trial.period / step)
+    else:
+        marks |= {"a quarter": steps // 4, "half": steps // 2}
+    marks = {name: k for name, k in marks.items() if 1 <= k <= steps}
+    rows = []
+    for name, k in sorted(marks.items(), key=lambda item: item[1]):
+        errors = [m.mse_normalised[k - 1] for m in (trial.metrics, *_others(trial))]
+        time = f"{number(k * step)} {trial.unit}"
+        rows.append((name, k, time, *(float(np.sqrt(e)) for e in errors)))
+    header = ("ahead", "states", "time", "forecast", *(rival.name for rival in trial.others))
+    return table(header, rows)
+
+
+def _others(trial: Trial) -> Sequence[Metrics]:
+    return [rival.metrics for rival in trial.others]
+
+
+def _film(trial: Trial) -> list[Html]:
+    row = trial.rows.get("median", next(iter(trial.rows.values())))
+    params = {name: float(values[row]) for name, values in trial.truth.params.items()}
+    lengths = rod_lengths(trial.truth.system, params)
+    if lengths is None:
+        return []
+    t, truth = trial.truth.times[row], trial.truth.q[row]
+    shown = film("forecast", t, truth, trial.prediction.q[row], lengths)
+    return [player([shown], "The trajectory of median error: the forecast over the truth.")]
+
+
+def _energy(trial: Trial) -> Section:
+    drawn, own = energy_figure(trial.prediction, trial.truth, trial.rows)
+    caption = (
+        "Total energy of the same trajectories, from the system's formula."
+        if own
+        else "No system is named, so that the energy is not known. Shown instead is half the sum "
+        "of squared coordinates and momenta in standard deviations: the energy of a linear "
+        "oscillator. It need not be constant, but the forecast should follow the truth."
+    )
+    return section("Energy", picture(drawn, caption, alt="energy over time"), anchor="energy")
+
+
+def _parameters(model: AbstractEstimator, data: Trajectories | None) -> Section:
+    """What the codes say about the system's constants."""
+    made, parts = model.trained, []
+    varying = [name for name, values in made.params.items() if np.ptp(values) > 0]
+    if not varying:
+        parts.append(paragraph("The training data carry no parameter that varies."))
+    elif data is None:
+        parts.append(paragraph(f"With data, these can be inferred: {', '.join(varying)}."))
+    else:
+        some = data[: min(len(data), MOST)]
+        codes = model.encode(some)
+        for name in varying:
+            parts += _parameter(model, some, codes, name)
+    return section("Parameters", *parts, anchor="parameters")
+
+
+def _parameter(
+    model: AbstractEstimator, data: Trajectories, codes: np.ndarray, name: str
+) -> list[Html]:
+    probe = model.probe(name)
+    estimate, truth = probe(codes), data.params.get(name)
+    unit = data.units.get(name, "")
+    parts = [
+        paragraph(
+            f"{name}: {number(float(estimate.min()))} to {number(float(estimate.max()))} {unit}, "
+            f"standard error {number(probe.error)} (cross-validated on the training codes)."
+        )
+    ]
+    if truth is not None and np.ptp(truth) > 0:
+        r2 = 1 - float(np.mean((estimate - truth) ** 2) / np.var(truth))
+        drawn = parameter_figure(name, estimate, truth, probe.error)
+        caption = f"{name} inferred from the motion against its value in the data: R² = {r2:.5f}."
+        parts.append(picture(drawn, caption, alt=f"inferred {name}"))
+    rows = [
+        (data.ids[k], float(estimate[k]), None if truth is None else float(truth[k]))
+        for k in range(len(data))
+    ]
+    header = ("trajectory", f"{name} inferred", "in the data")
+    return [*parts, folded(f"{name} of every trajectory", table(header, rows))]
+
+
+def _training(model: AbstractEstimator, run: Path) -> Section:
+    records = read_history(run)
+    summary = model.trained.summary
+    validation = summary.get("validation")
+    words = (
+        f"{summary.get('steps')} steps in {duration(summary.get('seconds'))}"
+        + (f", validation loss {number(validation)}" if validation is not None else "")
+        + f"; root mean square residual {number(summary.get('residual'))} (normalised)."
+    )
+    parts = [paragraph(words)]
+    if records:
+        caption = "Loss on the training windows and on trajectories kept aside; learning rate."
+        parts.append(picture(training_figure(records), caption, alt="training curve"))
+    else:
+        parts.append(paragraph("This folder keeps no history of the training."))
+    return section("Training", *parts, anchor="training")
+
+
+def read_history(run: Path) -> list[dict[str, Any]]:
+    """The lines of `metrics.jsonl`, up to one that was cut off."""
+    path = run / "metrics.jsonl"
+    if not path.is_file():
+        return []
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            break
+    return found
+
+
+def _provenance(model: AbstractEstimator, run: Path) -> Section:
+    made = model.trained
+    settings = {
+        "run": str(run),
+        "version": version("dhn"),
+        "model": made.config.model_dump(mode="json"),
+        "training": made.training.model_dump(mode="json"),
+        "summary": made.summary,
+    }
+    return section(
+        "How it was made",
+        folded("configuration", element("pre", json.dumps(settings, indent=1, default=str))),
+        anchor="made",
+    )

@@ -1,0 +1,86 @@
+"""The verdict in plain words: how far ahead a forecast is worth having, and where it is not."""
+
+from typing import TYPE_CHECKING
+
+from dhn.evaluation.uncertainty import BANDS, coverage
+from dhn.reports.html import number
+from dhn.reports.rivals import Rival, lead, trusted
+
+if TYPE_CHECKING:
+    from dhn.reports.run import Trial
+
+TRUSTED = 0.1
+HONEST = 0.1
+"""A band is called honest if its coverage is within so much of its name."""
+
+
+def sentences(trial: "Trial") -> list[str]:
+    """A few sentences a person can act on."""
+    found = [_reach(trial), *(_against(trial, rival) for rival in trial.others)]
+    if trial.prediction.q_quantiles:
+        found.append(_bands(trial))
+    if trial.poor:
+        found.append(
+            f"The model explains {trial.poor} of {len(trial.truth)} observed trajectories badly; "
+            "do not trust their forecasts. More varied training data would help."
+        )
+    if trial.left_out:
+        found.append(
+            f"{trial.left_out} trajectories are left out here: beyond the first "
+            f"{len(trial.truth)}, or with a gap where the forecast starts."
+        )
+    return found
+
+
+def _reach(trial: "Trial") -> str:
+    until, steps = trusted(trial.metrics, TRUSTED), len(trial.metrics.steps)
+    size = f"{TRUSTED:.0%} of its unit (a right angle, or one standard deviation)"
+    if until == 0:
+        return f"Already the first forecast state is wrong by more than {size} on average."
+    if until == steps:
+        return f"The error stays below {size} for all {_ahead(trial, steps)}."
+    return f"The error stays below {size} for {_ahead(trial, until)}, and grows beyond it after."
+
+
+def _against(trial: "Trial", rival: Rival) -> str:
+    found = lead(trial.metrics, rival.metrics)
+    if found.always:
+        return f"It beats {rival.name} at all {_ahead(trial, found.steps)}."
+    if found.share == 0:
+        return f"It never beats {rival.name}: use that instead, or train longer or on more data."
+    start = (
+        f"It beats {rival.name} for {_ahead(trial, found.until)}"
+        if found.until
+        else f"It does not beat {rival.name} at first"
+    )
+    later = found.share - found.until / found.steps
+    rest = found.steps - found.until
+    if later <= 0:
+        return f"{start}, and is worse at the {rest} states after."
+    return (
+        f"{start}; at the {rest} states after it is better at "
+        f"{round(later * found.steps)} and worse at {rest - round(later * found.steps)}."
+    )
+
+
+def _bands(trial: "Trial") -> str:
+    shares = coverage(trial.prediction, trial.truth)
+    parts, honest = [], True
+    for name, share in shares.items():
+        low, high = BANDS[name]
+        honest &= abs(share - (high - low)) <= HONEST
+        parts.append(f"the {name} band holds {share:.0%}")
+    words = " and ".join(parts)
+    if honest:
+        return f"Its error bars mean what they say: {words} of the measured states."
+    narrow = all(share < BANDS[name][1] - BANDS[name][0] for name, share in shares.items())
+    kind = "too narrow" if narrow else "off"
+    return f"Its error bars are {kind}: {words} of the measured states."
+
+
+def _ahead(trial: "Trial", steps: int) -> str:
+    time = f"{number(steps * trial.truth.time_step)} {trial.unit}"
+    periods = ""
+    if trial.period is not None:
+        periods = f", {number(steps * trial.truth.time_step / trial.period)} periods"
+    return f"{steps} states ahead ({time}{periods})"
