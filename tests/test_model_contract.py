@@ -142,7 +142,7 @@ def test_compiled_losses_gradients_and_residuals(config):
     windows, codes = batch(model, 4)
     compiled = eqx.filter_jit(everything)
     terms, (by_weight, by_code), rows = compiled(model, windows, codes)
-    assert tuple(terms) == model.loss_names
+    assert set(terms) == set(model.loss_names)  # a compiled function sorts the keys of a dict
     assert all(jnp.isfinite(x).all() for x in jax.tree.leaves((terms, by_weight, by_code, rows)))
     assert any(jnp.abs(g).max() > 0 for g in jax.tree.leaves(by_weight))
     if getattr(config, "latent_size", 0) > 0:
@@ -215,7 +215,7 @@ QUICKLY_FITTED = ("dhn paired", "hnn midpoint", "vanilla resnet, context", "cnn"
 )
 def test_two_trajectories_are_fitted(name):
     """From the one training loop, to a loss that only a model of the motion can reach."""
-    training = TrainingConfig(steps=1500, batch_size=16, learning_rate=8e-3, warmup=20)
+    training = TrainingConfig(steps=800, batch_size=16, learning_rate=8e-3, warmup=20)
     model = build(CONFIGS[name])
     states = oscillators()
     starts, counts = [], []
