@@ -1,5 +1,6 @@
 """Inference with a Hamiltonian that is exactly right must be exactly right."""
 
+import jax
 import jax.random as jr
 import numpy as np
 import pytest
@@ -12,6 +13,13 @@ from dhn.inference.interpolate import interpolate, spline
 from dhn.inference.probe import LinearProbe
 from dhn.inference.shooting import shoot
 from dhn.training.autodecode import autodecode
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
 
 rng = np.random.default_rng(0)
 FREQUENCIES = 1.0 + rng.uniform(-0.3, 0.3, 21)

@@ -44,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(str(error), 2)
     except KeyboardInterrupt as interrupt:
         # A command that has saved its work says so in the exception it raises.
-        return _complain(str(interrupt) or "interrupted; nothing was written", INTERRUPTED)
+        code = getattr(interrupt, "exit_code", INTERRUPTED)
+        return _complain(str(interrupt) or "interrupted; nothing was written", code)
     except BrokenPipeError:
         # `dhn ... | head`: Python would complain once more when it flushes stdout on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -34,7 +34,6 @@ from dhn.training.autodecode import CodeFit, CodePrior, autodecode
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
 from dhn.training.prepare import make_context, usable_states
-from dhn.training.residual import training_residual
 
 POOR_FIT = 100.0
 """A mean squared residual so many times the training set's calls for a warning."""
@@ -74,7 +73,6 @@ class AbstractEstimator(abc.ABC):
             fresh, train, scaler, training, budget=budget, directory=directory,
             resume=resume, progress=progress, tensorboard=tensorboard,
         )  # fmt: skip
-        noise = training_residual(result.model, result.codes, train, scaler, training)
         self.artifact = Artifact(
             model=result.model,
             config=self.config,
@@ -82,7 +80,7 @@ class AbstractEstimator(abc.ABC):
             context=context,
             scaler=scaler,
             codes=np.asarray(result.codes),
-            prior=CodePrior.fit(result.codes, noise),
+            prior=CodePrior.fit(result.codes, result.noise),
             ids=train.ids,
             params=dict(train.params),
             names=train.names,
@@ -93,7 +91,7 @@ class AbstractEstimator(abc.ABC):
                 "seconds": result.seconds,
                 "validation": result.validation,
                 "chosen": result.chosen,
-                "residual": noise,
+                "residual": result.noise,
                 "trajectories": len(train),
                 "fingerprint": train.fingerprint(),
             },

@@ -81,9 +81,13 @@ def _codes_of_coarse(
         raise UserError(
             f"interpolating by {factor} fits the code on states {factor} steps apart, for which "
             f"this model has no stage; its spacings are {', '.join(map(str, sorted(spacings)))}. "
-            f"Train with spacings ({', '.join(str(factor >> i) for i in range(factor.bit_length()))})."
+            f"Train with spacings ({_halvings(factor)})."
         )
     return autodecode(model, StateBlock(*fine), known, prior).codes
+
+
+def _halvings(factor: int) -> str:
+    return ", ".join(str(factor >> i) for i in range(factor.bit_length()))
 
 
 def _steps_singly(model: DHNModel) -> bool:
@@ -130,7 +134,7 @@ def refine(
                 f"interpolating by {factor} needs stages of spacing {factor // 2} down to 1 with "
                 f"windows of 3 states or more; this model has spacings {have} and windows of "
                 f"{model.finest.spec.window_length}. Train with block_size=2, stride=1, "
-                f"spacings=({', '.join(str(factor >> i) for i in range(factor.bit_length()))})."
+                f"spacings=({_halvings(factor)})."
             )
         guess = spline(coarse, 2)
         key, step_key = jr.split(key)
