@@ -19,16 +19,19 @@ class Scaler:
     Scaling must not destroy what a Hamiltonian network relies on. `dq' ∧ dp'` is a multiple of
     `dq ∧ dp` only if `q_scale_i · p_scale_i` is one number for all coordinates, the unit of action
     `action_scale`; so one constant is free for all momenta together. It is chosen such that the
-    scaled momenta have mean square 1 over states and coordinates. Then the flow in scaled
+    scaled momenta have mean square about 1 over states and coordinates. Then the flow in scaled
     variables is Hamiltonian again, and a generating function `H⁺(q, p)` is `action_scale` times
     the scaled one. Momenta are never shifted, and angles keep their zero, because both zeros mean
     something physical.
+
+    Scales are rounded to powers of two. Then scaling loses no bits, and data sets that differ a
+    little share their scales, and with them every compiled program.
     """
 
     q_shift: np.ndarray
     """(d,) zero for angles, else the mean."""
     q_scale: np.ndarray
-    """(d,) root mean square of an angle, standard deviation of any other coordinate."""
+    """(d,) about the root mean square of an angle, the standard deviation of other coordinates."""
     p_scale: np.ndarray
     """(d,) `action_scale / q_scale`."""
 
@@ -52,11 +55,11 @@ class Scaler:
             raise UserError("scaling needs known states; all states of these data are unknown.")
         q = train.q[known]
         shift = np.where(train.angles, 0.0, q.mean(0))
-        scale = _positive(_rms(q - shift), np.abs(q).max(0))
+        scale = _power_of_two(_positive(_rms(q - shift), np.abs(q).max(0)))
         action = 1.0
         if train.momenta is not None:
             action = float(np.sqrt(np.mean(np.square(_rms(train.momenta[known]) * scale))))
-            action = action if action > 0 else 1.0
+            action = float(_power_of_two(action)) if action > 0 else 1.0
         return cls(q_shift=shift, q_scale=scale, p_scale=action / scale)
 
     @property
@@ -132,6 +135,11 @@ class Scaler:
 
 def _rms(x: np.ndarray) -> np.ndarray:
     return np.sqrt(np.mean(np.square(x), axis=0))
+
+
+def _power_of_two(scale: Any) -> Any:
+    """The nearest one, by ratio."""
+    return np.exp2(np.round(np.log2(scale)))
 
 
 def _positive(scale: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """From trajectories to what the compiled steps read: scaled arrays and window starts."""
 
+import math
 from collections.abc import Sequence
 
 import jax.numpy as jnp
@@ -118,5 +119,6 @@ def typical_changes(
     filled, last = [], next(x for x in sizes if x > 0.0)
     for size in found:
         last = last if size is None else max(last, size)
-        filled.append(last)
+        # A power of two, so that data sets that differ a little share their compiled programs.
+        filled.append(2.0 ** round(math.log2(last)))
     return tuple(filled)
