@@ -1,0 +1,110 @@
+"""`dhn reproduce`: the paper's experiments and the stress suite, with a report."""
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+import tyro
+
+from dhn.cli.arguments import Json, PositiveInt, Seed
+from dhn.cli.result import Result
+from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """Run the paper's experiments, fairly, and write one report.
+
+    Example: dhn reproduce --preset quick -o results
+
+    Example: dhn reproduce completion stress --preset quick -o results --only double-pendulum
+
+    Every cell of the grid is a run of its own; the same command again does what is missing.
+    """
+
+    experiments: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="EXPERIMENT")
+    ] = ()
+    """fit, completion, representation, interpolation, stress; all by default."""
+    output: Annotated[
+        Path, tyro.conf.arg(aliases=["-o"], metavar="DIR", help="Folder for the results.")
+    ] = Path("results")
+    preset: str = "quick"
+    """smoke (a trial of the whole grid), quick (a laptop), paper (the paper's sizes)."""
+    list: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Show the cells and which of them are finished; run nothing."""
+    only: Annotated[str | None, tyro.conf.arg(metavar="PATTERN")] = None
+    """Only cells whose name contains this, or matches it (`*` and `?`)."""
+    shard: Annotated[str | None, tyro.conf.arg(metavar="i/n")] = None
+    """Part i of n, for several machines; run it once more without, in one folder, to join them."""
+    workers: PositiveInt = 2
+    """Processes, of one thread each."""
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Run the cells that are missing, then judge the claims and draw the report."""
+    if args.output.exists() and not args.output.is_dir():
+        raise UserError(f"{args.output} is a file; name a folder for the results.")
+
+    from dhn.experiments.grid import make_grid, only, shard
+    from dhn.experiments.results import assemble, started_before, write_results
+    from dhn.experiments.runner import finished, run_grid, timestamp
+
+    grid = make_grid(args.preset, args.experiments, args.seed)
+    chosen = shard(only(grid, args.only), args.shard)
+    if args.list:
+        rows = [{"name": cell.name, "finished": finished(cell, args.output)} for cell in chosen]
+        return Result({"cells": rows}, lambda console: _draw_list(console, rows))
+    started = started_before(args.output) or timestamp()
+    outcome = run_grid(chosen, args.output, args.workers, show=not args.json)
+    results = assemble(
+        grid, args.output, args.preset, " ".join(["dhn", *sys.argv[1:]]), started, timestamp()
+    )
+    write_results(results, args.output)
+
+    from dhn.reports.reproduce import write_report
+
+    report = write_report(results, args.output)
+    values = {
+        "folder": str(args.output),
+        "report": str(report),
+        "cells": len(results["cells"]),
+        "of": len(grid),
+        "run": len(outcome.done),
+        "finished_before": len(outcome.skipped),
+        "failed": outcome.failed,
+        "claims": results["claims"],
+    }
+    return Result(values, lambda console: _draw(console, values))
+
+
+def _draw_list(console: "Console", rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        console.print(f"{'done' if row['finished'] else '    '}  {row['name']}", soft_wrap=True)
+    done = sum(row["finished"] for row in rows)
+    console.print(f"{len(rows)} cells, {done} finished")
+
+
+def _draw(console: "Console", values: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table("claim", "verdict", "statement", box=None)
+    for claim in values["claims"]:
+        table.add_row(claim["id"], claim["verdict"], claim["statement"])
+    console.print(table)
+    console.print(
+        f"{values['cells']} of {values['of']} cells have results "
+        f"({values['run']} run now, {values['finished_before']} before)"
+    )
+    for name, why in values["failed"].items():
+        console.print(f"failed: {name}: {why}", soft_wrap=True)
+    if values["failed"]:
+        console.print("run the same command again to try the failed cells once more")
+    console.print(f"report: {values['report']}", soft_wrap=True)

@@ -1,0 +1,66 @@
+"""Fit (paper, Sec. 4.1): training trajectories again from their first 8 states and their codes."""
+
+from dhn.experiments import roster
+from dhn.experiments.cell import Cell, DataSpec
+from dhn.experiments.lab import Lab, Measured
+from dhn.experiments.predicting import forecast_metrics, predict
+from dhn.experiments.presets import Preset
+
+OBSERVED, PREDICTED = 8, 120
+SYSTEMS = ("single_pendulum", "double_pendulum")
+SMALL = ("DHN", "DHN b=2", "HNN", "ResNet 2")
+"""Models of a grid that is not full, on all systems but the last."""
+
+
+def sequence_models(preset: Preset, system: str, vanilla: bool) -> list[roster.Entry]:
+    """The models that predict the future."""
+    entries = [roster.DEFAULT, *(roster.paired(b, b // 2) for b in (2, 4, 8)), roster.HNN]
+    entries += [roster.HNN_EULER]
+    if preset.reference == "paper":
+        entries += [roster.transformer(4, 2), roster.transformer(8, 4)]
+    entries += [roster.transformer(2, 1), roster.HNN_TRANSFORMER]
+    if vanilla:
+        entries += [roster.RESNET1, roster.RESNET2, roster.VANILLA_TRANSFORMER]
+    if not preset.full and system != SYSTEMS[-1]:
+        entries = [entry for entry in entries if entry.model in SMALL]
+    return entries
+
+
+def sequence_cells(
+    preset: Preset, seed: int, experiment: str, vanilla: bool, classical: dict[str, str]
+) -> list[Cell]:
+    """Every model on both pendulums; an HNN once for each integrator."""
+    found = []
+    for system in SYSTEMS:
+        data = DataSpec(system=system, train=preset.train, test=preset.test, seed=seed)
+        for entry in sequence_models(preset, system, vanilla):
+            rules = [None]
+            if entry.kind == "hnn":
+                full = preset.full or system == SYSTEMS[-1]
+                rules = list(roster.INTEGRATORS) if full and not entry.transformer else ["midpoint"]
+            for rule in rules:
+                more = {} if rule is None else {"rollout": rule}
+                found += roster.make_cells(
+                    entry, preset, data, experiment, seed=seed,
+                    label="" if rule is None else f" {rule}", **more,
+                )  # fmt: skip
+        for kind, label in classical.items():
+            more = {"trajectories": preset.fitted} if kind == "parametric" else {}
+            found.append(roster.classical(kind, label, data, experiment, **more))
+    return found
+
+
+def cells(preset: Preset, seed: int) -> list[Cell]:
+    return sequence_cells(
+        preset, seed, "fit", False, {"persistence": "Persistence", "dmd": "DMD 8 delays"}
+    )
+
+
+def measure(cell: Cell, lab: Lab) -> Measured:
+    """Codes come from the codebook; nothing is fitted on the states shown."""
+    rows = slice(0, cell.data.test)
+    truth = lab.train[rows]
+    codes = lab.model().trained.codes[rows] if cell.trained else None
+    prediction, model = predict(lab, truth[:, :OBSERVED], PREDICTED, codes)
+    metrics, curves = forecast_metrics(prediction, truth)
+    return Measured(metrics, curves, model)

@@ -1,0 +1,24 @@
+"""Interpolation by any kind of model."""
+
+from dhn.baselines.splines import LinearSlopes, cubic_spline, hermite_spline, linear_interpolation
+from dhn.data.trajectories import Trajectories
+from dhn.errors import UserError
+from dhn.experiments.lab import Lab
+from dhn.inference.estimator import AbstractEstimator
+
+
+def refine(
+    lab: Lab, sparse: Trajectories, factor: int
+) -> tuple[Trajectories, AbstractEstimator | None]:
+    """`factor - 1` states between each two known ones, by whichever method the cell names."""
+    cell = lab.cell
+    if cell.trained:
+        model = lab.model()
+        return model.interpolate(sparse, factor, seed=cell.seed), model
+    if cell.kind == "linear":
+        return linear_interpolation(sparse, factor), None
+    if cell.kind == "spline":
+        return cubic_spline(sparse, factor), None
+    if cell.kind == "hermite":
+        return hermite_spline(sparse, factor, LinearSlopes.fit(lab.train)), None
+    raise UserError(f"there is no interpolation by {cell.kind!r}.")
