@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dhn.blocks import StateBlock, window_starts
+from dhn.data.measured import code_groups
 from dhn.data.scaling import Scaler
 from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
@@ -77,7 +78,14 @@ def prepare(
         starts.append(jnp.asarray(padded))
         counts.append(jnp.asarray(len(found), jnp.int32))
     q, p = scaler.transform(data)
-    return TrainingData(StateBlock(on_device(q), on_device(p)), tuple(starts), tuple(counts))
+    code_rows = np.zeros(rows, np.int32)
+    code_rows[: len(data)] = code_groups(data)
+    return TrainingData(
+        StateBlock(on_device(q), on_device(p)),
+        tuple(starts),
+        tuple(counts),
+        jnp.asarray(code_rows),
+    )
 
 
 def make_context(data: Trajectories, scaler: Scaler) -> ModelContext:

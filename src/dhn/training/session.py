@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from dhn.data.scaling import Scaler
 from dhn.data.trajectories import Trajectories
@@ -241,9 +241,15 @@ class Session:
         }  # fmt: skip
 
     def _validation_loss(self) -> float:
-        value = self.validator.loss(self.model(self.state), self.state.codebook.rows)
+        value = self.validator.loss(self.model(self.state), self._codes(self.state))
         assert value is not None
         return value
+
+    def _codes(self, state: TrainState) -> Float[Array, "N k"]:
+        """One code a trajectory; those that share a row of the codebook have the same."""
+        shared = self.run.data.code_rows
+        rows = state.codebook.rows
+        return rows if shared is None else rows[shared]
 
     def _consider(self, validation: float) -> None:
         """Keep this state if it is the best so far."""
@@ -304,7 +310,7 @@ class Session:
         ):
             state, chosen = self._best_state(), "best"
             validation = self.best["validation"]
-        model, book = self.model(state), state.codebook.rows
+        model, book = self.model(state), self._codes(state)
         return FitResult(
             model=model,
             codes=self.validator.all_codes(model, book),

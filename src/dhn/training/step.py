@@ -24,6 +24,8 @@ class TrainingData(NamedTuple):
     starts: tuple[Int[Array, "w 2"], ...]
     counts: tuple[Int[Array, ""], ...]
     """How many rows of `starts` are real; the rest is padding that keeps shapes from changing."""
+    code_rows: Int[Array, " N"] | None = None
+    """The codebook row of each trajectory, its own by default: segments of one run share theirs."""
 
 
 class TrainState(eqx.Module):
@@ -148,7 +150,8 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
         ):
             pick = starts[jr.randint(pick_key, (config.batch_size,), 0, count)]
             windows.append(cut_windows(data.states, pick[:, 0], pick[:, 1], *shape))
-            rows.append(pick[:, 0])
+            row = pick[:, 0]
+            rows.append(row if data.code_rows is None else data.code_rows[row])
         return tuple(windows), tuple(rows)
 
     def one_step(carry):
