@@ -3,17 +3,31 @@
 set -euo pipefail
 out=${1:-demo}
 mkdir -p "$out"
+rm -rf "$out/model"
 run() { echo; echo "\$ $*"; "$@"; }
 
-# 1. Trajectories: the paper's double pendulum, and a pendulum measured with faults.
-run dhn systems
-run dhn simulate double_pendulum --trajectories 1000 --seed 0 -o "$out/double_pendulum.npz"
-run dhn simulate single_pendulum --trajectories 20 --seed 1 --noise 0.02 --gaps 0.1 \
-  -o "$out/measured.csv"
+# 1. Pendulums of unknown length, from formulas: some to learn from, others to be tried on.
+run dhn simulate single_pendulum --trajectories 600 --seed 0 -o "$out/train.npz"
+run dhn simulate single_pendulum --trajectories 100 --seed 1 -o "$out/test.npz"
+run dhn inspect "$out/test.npz" --plot "$out/data.png"
 
-# 2. A look at them.
-run dhn inspect "$out/double_pendulum.npz" --plot "$out/double_pendulum.png"
-run dhn inspect "$out/measured.csv" --plot "$out/measured.png"
+# 2. Learn: nobody tells the model the equations, nor the lengths.
+run dhn train "$out/train.npz" -o "$out/model" --budget "${BUDGET:-90s}"
+
+# 3. Complete: 16 states of a new pendulum are seen, the 113 after them are predicted.
+run dhn evaluate "$out/model" "$out/test.npz" --observe 16 --plot "$out/completion.png"
+run dhn forecast "$out/model" "$out/test.npz" --observe 16 --steps 200 --samples 16 \
+  -o "$out/forecast.csv"
+
+# 4. Infer: how long is the pendulum?
+run dhn infer "$out/model" "$out/test.npz" --target l -o "$out/lengths.csv"
+
+# 5. Interpolate: every fourth state is kept, the others are predicted.
+run dhn interpolate "$out/model" "$out/test.npz" --factor 4 --thin -o "$out/fine.npz"
+run dhn inspect "$out/fine.npz" --plot "$out/interpolation.png"
+
+# 6. One page about all of it.
+run dhn report "$out/model" "$out/test.npz" --train "$out/train.npz" -o "$out/report.html"
 
 echo
-echo "The results are in $out/."
+echo "The pictures, the model and the report are in $out/; open $out/report.html."

@@ -139,7 +139,7 @@ def _cell(tag: str, value: Any, kind: str) -> Html:
     return element(tag, content, class_=kind) if kind else element(tag, content)
 
 
-def number(value: float | None) -> str:
+def number(value: float | int | None) -> str:
     """Three significant digits, as short as they can be written."""
     if value is None or not math.isfinite(value):
         return "–" if value is None or math.isnan(value) else "diverged"
@@ -148,7 +148,7 @@ def number(value: float | None) -> str:
     return f"{mantissa.removesuffix('.00')}e{int(exponent)}" if e else written
 
 
-def duration(seconds: float | None) -> str:
+def duration(seconds: float | int | None) -> str:
     """Seconds as a person would say them."""
     if seconds is None or not math.isfinite(seconds):
         return "–"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dhn.errors import UserError
 from dhn.experiments.results import FILE, SCHEMA
@@ -74,7 +74,7 @@ class Series:
 class Curve:
     """Values per time step, one row a seed."""
 
-    steps: Float[np.ndarray, " h"]
+    steps: Int[np.ndarray, " h"]
     values: Float[np.ndarray, "seeds h"]
 
     @property
@@ -178,7 +178,7 @@ def system_title(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _geometric(values: np.ndarray) -> np.ndarray:
+def _geometric(values: np.ndarray) -> Any:
     """Over the first axis; as seen from a logarithmic axis, the middle."""
     return np.exp(np.log(np.maximum(values, 1e-300)).mean(0))
 

@@ -1,6 +1,7 @@
 """What a forecast has to beat: persistence, and the best linear model (DMD) of the same data."""
 
 import dataclasses
+import itertools
 from typing import final
 
 import numpy as np
@@ -12,7 +13,9 @@ from dhn.errors import UserError
 from dhn.evaluation.metrics import Metrics, compare
 
 DELAYS = (1, 2, 4, 8)
-RIDGE = 1e-10
+RIDGES = (1e-12, 1e-6, 1e-3)
+BOUND = 3.0
+"""A forecast so many times larger than anything seen has grown without bound."""
 
 
 @final
@@ -34,7 +37,7 @@ def rivals(truth: Trajectories, observe: int, train: Trajectories | None = None)
     observed, steps = truth[:, :observe], truth.states - observe
     still = persistence(observed, steps)
     found = [Rival("persistence", "the last state stays", still, compare(still, truth))]
-    linear = linear_model(observed, train)
+    linear = linear_model(observed, train, steps)
     if linear is not None:
         said = linear.forecast(observed, steps)
         where = "the observed states" if train is None else "the training data"
@@ -43,26 +46,33 @@ def rivals(truth: Trajectories, observe: int, train: Trajectories | None = None)
     return found
 
 
-def linear_model(observed: Trajectories, train: Trajectories | None) -> LinearDMD | None:
-    """The number of delays that forecasts best within what may be seen, refitted on all of it."""
+def linear_model(
+    observed: Trajectories, train: Trajectories | None, steps: int
+) -> LinearDMD | None:
+    """The linear model that forecasts best within what may be seen, refitted on all of it.
+
+    One whose forecast of `steps` states grows without bound is taken only if all do: a person
+    would throw it away at the first look.
+    """
     seen = observed if train is None else train
-    longest = _run_at_end(observed)
-    cut = max(seen.states * 2 // 3, 2)
-    scores: dict[int, float] = {}
-    for delays in DELAYS:
+    longest, cut = _run_at_end(observed), max(seen.states * 2 // 3, 2)
+    found: list[tuple[bool, float, LinearDMD]] = []
+    for delays, ridge in itertools.product(DELAYS, RIDGES):
         if delays > longest or delays + 2 > cut or cut >= seen.states:
             continue
         try:
-            said = LinearDMD.fit(seen[:, :cut], delays=delays, ridge=RIDGE).forecast(
-                seen[:, :cut], seen.states - cut
-            )
-            scores[delays] = float(np.median(compare(said, seen).per_trajectory))
-        except (UserError, np.linalg.LinAlgError):  # too few windows without a gap
+            half = LinearDMD.fit(seen[:, :cut], delays=delays, ridge=ridge)
+            whole = LinearDMD.fit(seen, delays=delays, ridge=ridge)
+        except (UserError, np.linalg.LinAlgError, ValueError):  # too few windows without a gap
             continue
-    finite = {delays: score for delays, score in scores.items() if np.isfinite(score)}
-    if not finite:
-        return None
-    return LinearDMD.fit(seen, delays=min(finite, key=lambda d: finite[d]), ridge=RIDGE)
+        with np.errstate(over="ignore", invalid="ignore"):
+            said = half.forecast(seen[:, :cut], seen.states - cut)
+            score = float(np.nanmedian(compare(said, seen).per_trajectory))
+            far = whole.forecast(observed, steps).q[:, -1]
+        size = BOUND * np.nanmax(np.abs(seen.q), axis=(0, 1))
+        if np.isfinite(score):
+            found.append((not bool((np.abs(far) <= size).all()), score, whole))
+    return min(found, key=lambda one: one[:2])[2] if found else None
 
 
 def _run_at_end(data: Trajectories) -> int:
@@ -76,22 +86,22 @@ def _run_at_end(data: Trajectories) -> int:
 class Lead:
     """Where a forecast is better than a rival; positions count states ahead from 1."""
 
-    until: int
-    """It is better at every one of the first so many."""
-    share: float
-    """Of all positions."""
     steps: int
+    worse: tuple[tuple[int, int], ...]
+    """First and last position of every stretch where it is not better."""
 
     @property
-    def always(self) -> bool:
-        return self.until == self.steps
+    def behind(self) -> int:
+        """At so many positions it is not better."""
+        return sum(last - first + 1 for first, last in self.worse)
 
 
 def lead(own: Metrics, other: Metrics) -> Lead:
     """Compare mean squared errors position by position."""
     better = _common(own.mse_normalised, other.mse_normalised)
-    until = len(better) if better.all() else int(np.argmin(better))
-    return Lead(until, float(better.mean()), len(better))
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], ~better, [False]]).astype(int)))
+    stretches = tuple((int(a) + 1, int(b)) for a, b in edges.reshape(-1, 2))
+    return Lead(len(better), stretches)
 
 
 def _common(own: Float[np.ndarray, " h"], other: Float[np.ndarray, " h"]) -> np.ndarray:
@@ -108,7 +118,7 @@ def trusted(own: Metrics, fraction: float = 0.1) -> int:
 def characteristic_period(data: Trajectories) -> float | None:
     """Period of the strongest oscillation, the median over trajectories and coordinates.
 
-    None where the data are too short to hold one and a half of it.
+    None where the data are too short to hold about one and a third of it.
     """
     if data.states < 16 or not data.is_uniform:
         return None
@@ -120,6 +130,6 @@ def characteristic_period(data: Trajectories) -> float | None:
         line = np.polyval(np.polyfit(np.arange(len(x)), x, 1), np.arange(len(x)))
         power = np.abs(np.fft.rfft((x - line) * np.hanning(len(x)), n=8 * len(x))) ** 2
         found.append(8 * len(x) / max(int(np.argmax(power)), 1))
-    if not found or float(np.median(found)) > data.states / 1.5:
+    if not found or float(np.median(found)) > data.states / 1.3:
         return None
     return float(np.median(found)) * data.time_step

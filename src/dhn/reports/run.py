@@ -61,7 +61,8 @@ class Trial:
 
     @property
     def unit(self) -> str:
-        return self.truth.units.get("t", "time")
+        """Of time; nothing where the data do not say."""
+        return self.truth.units.get("t", "")
 
     @property
     def rows(self) -> dict[str, int]:
@@ -211,7 +212,7 @@ def _horizons(trial: Trial) -> Html:
     rows = []
     for name, k in sorted(marks.items(), key=lambda item: item[1]):
         errors = [m.mse_normalised[k - 1] for m in (trial.metrics, *_others(trial))]
-        time = f"{number(k * step)} {trial.unit}"
+        time = f"{number(k * step)} {trial.unit}".strip()
         rows.append((name, k, time, *(float(np.sqrt(e)) for e in errors)))
     header = ("ahead", "states", "time", "forecast", *(rival.name for rival in trial.others))
     return table(header, rows)

@@ -88,7 +88,11 @@ def error_figure(
             linewidth=2,
             label="forecast",
         )
-        ax.set(xlabel=f"time ahead [{unit}]", ylabel="RMS error (normalised)", yscale="log")
+        ax.set(
+            xlabel=f"time ahead [{unit}]" if unit else "time ahead",
+            ylabel="RMS error (normalised)",
+            yscale="log",
+        )
         everything = np.sqrt(np.concatenate([own.mse_normalised, others[0].metrics.mse_normalised]))
         positive = everything[np.isfinite(everything) & (everything > 0)]
         if positive.size:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from dhn.reports.run import Trial
 
 TRUSTED = 0.1
+FEW = 3
+"""So many stretches are listed one by one."""
 HONEST = 0.1
 """A band is called honest if its coverage is within so much of its name."""
 
@@ -44,23 +46,26 @@ def _reach(trial: "Trial") -> str:
 
 def _against(trial: "Trial", rival: Rival) -> str:
     found = lead(trial.metrics, rival.metrics)
-    if found.always:
+    if not found.worse:
         return f"It beats {rival.name} at all {_ahead(trial, found.steps)}."
-    if found.share == 0:
+    if found.behind == found.steps:
         return f"It never beats {rival.name}: use that instead, or train longer or on more data."
-    start = (
-        f"It beats {rival.name} for {_ahead(trial, found.until)}"
-        if found.until
-        else f"It does not beat {rival.name} at first"
-    )
-    later = found.share - found.until / found.steps
-    rest = found.steps - found.until
-    if later <= 0:
-        return f"{start}, and is worse at the {rest} states after."
+    if len(found.worse) <= FEW:
+        where = " and ".join(_stretch(trial, *ends) for ends in found.worse)
+        return f"It beats {rival.name} except {where}."
+    first = found.worse[0][0]
     return (
-        f"{start}; at the {rest} states after it is better at "
-        f"{round(later * found.steps)} and worse at {rest - round(later * found.steps)}."
+        f"It beats {rival.name} at {found.steps - found.behind} of {found.steps} states; the first "
+        f"where it does not is {_ahead(trial, first)}."
     )
+
+
+def _stretch(trial: "Trial", first: int, last: int) -> str:
+    step = trial.truth.time_step
+    if first == last:
+        return f"at state {first} ahead ({number(first * step)} {trial.unit}".strip() + ")"
+    times = f"{number(first * step)} to {number(last * step)} {trial.unit}".strip()
+    return f"from {first} to {last} states ahead ({times})"
 
 
 def _bands(trial: "Trial") -> str:
@@ -79,7 +84,7 @@ def _bands(trial: "Trial") -> str:
 
 
 def _ahead(trial: "Trial", steps: int) -> str:
-    time = f"{number(steps * trial.truth.time_step)} {trial.unit}"
+    time = f"{number(steps * trial.truth.time_step)} {trial.unit}".strip()
     periods = ""
     if trial.period is not None:
         periods = f", {number(steps * trial.truth.time_step / trial.period)} periods"

@@ -1,0 +1,157 @@
+"""What a forecast is held against, and what is said about it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import dhn
+from dhn.baselines.extrapolation import persistence
+from dhn.data.trajectories import Trajectories
+from dhn.evaluation.metrics import Metrics, compare
+from dhn.reports.rivals import Rival, characteristic_period, lead, rivals, trusted
+from dhn.reports.run import Trial
+from dhn.reports.run_figures import energies
+from dhn.reports.verdict import sentences
+
+STEP = 0.1
+
+
+def metrics(*errors: float) -> Metrics:
+    values = np.array(errors)
+    return Metrics(np.arange(4, 4 + len(values)), values, values, values[:1], None, None, None)
+
+
+@pytest.fixture(scope="module")
+def springs():
+    """Frequency 2 rad/s, so that the period is pi; every state obeys one linear map."""
+    return dhn.simulate(
+        "mass_spring",
+        5,
+        seed=0,
+        params={"k": 4.0, "m": 1.0},
+        initial={"x": (-1.0, 1.0)},
+        times=np.arange(100) * STEP,
+    )
+
+
+@pytest.mark.parametrize(
+    "own, other, worse",
+    [
+        ((1, 2, 3), (2, 3, 4), ()),
+        ((1, 2, 3), (1, 2, 3), ((1, 3),)),
+        ((1, 9, 9, 1), (2, 2, 2, 2), ((2, 3),)),
+        ((9, 1, 9), (2, 2, 2), ((1, 1), (3, 3))),
+        ((1, 1, 1), (2, np.nan, np.inf), ()),
+        ((1, np.nan, 1), (2, 2, 2), ((2, 2),)),
+    ],
+)
+def test_lead_lists_where_the_forecast_is_not_better(own, other, worse):
+    found = lead(metrics(*map(float, own)), metrics(*map(float, other)))
+    assert found.worse == worse
+    assert found.steps == len(own)
+
+
+def test_trust_ends_at_the_first_large_error():
+    assert trusted(metrics(1e-4, 1e-3, 0.02, 1e-4)) == 2
+    assert trusted(metrics(1e-4, 1e-3)) == 2
+    assert trusted(metrics(0.5)) == 0
+
+
+@pytest.mark.parametrize("give_training", [False, True])
+def test_the_linear_rival_is_exact_for_a_linear_system(springs, give_training):
+    others = rivals(springs, 16, springs if give_training else None)
+    assert [rival.name for rival in others] == ["persistence", "linear (DMD)"]
+    assert others[1].metrics.mse_normalised.max() < 1e-8
+    assert others[0].metrics.mse_normalised.max() > 0.1
+
+
+def test_the_linear_rival_stays_bounded_where_it_can():
+    pendulums = dhn.simulate("single_pendulum", 10, seed=3)
+    _, linear = rivals(pendulums, 16)
+    assert np.abs(linear.prediction.q).max() < 3 * np.abs(pendulums.q).max()
+
+
+def test_rivals_forecast_from_a_gap_free_end_alone(springs):
+    known = np.asarray(springs.known).copy()
+    known[0, 13] = False
+    broken = springs.replace(
+        known=known,
+        q=np.where(known[..., None], springs.q, np.nan),
+        p=np.where(known[..., None], springs.p, np.nan),
+    )
+    for rival in rivals(broken, 16):
+        assert np.isfinite(rival.prediction.q[:, 16:]).all()
+
+
+def test_the_period_of_an_oscillator(springs):
+    assert characteristic_period(springs) == pytest.approx(np.pi, rel=0.05)
+    assert characteristic_period(springs[:, :20]) is None  # less than one period
+
+
+def trial(truth: Trajectories, observe: int, prediction: Trajectories, **changes) -> Trial:
+    made = Trial(
+        truth=truth,
+        observe=observe,
+        prediction=prediction,
+        metrics=compare(prediction, truth),
+        others=rivals(truth, observe),
+        poor=0,
+        left_out=0,
+        period=characteristic_period(truth),
+    )
+    return dataclasses.replace(made, **changes)
+
+
+def test_a_perfect_forecast_is_praised(springs):
+    perfect = springs.replace(known=np.tile(np.arange(100) < 16, (5, 1)))
+    said = sentences(trial(springs, 16, perfect))
+    assert said[0].endswith("for all 84 states ahead (8.4 s, 2.67 periods).")
+    assert said[1] == "It beats persistence at all 84 states ahead (8.4 s, 2.67 periods)."
+
+
+def test_a_useless_forecast_is_called_so(springs):
+    still = persistence(springs[:, :16], 84)
+    said = sentences(trial(springs, 16, still, poor=2, left_out=3))
+    assert said[1].startswith("It never beats persistence: use that instead")
+    assert said[2].startswith("It never beats linear (DMD)")
+    assert "2 of 5 observed trajectories badly" in said[3]
+    assert said[4].startswith("3 trajectories are left out")
+
+
+def test_a_mixed_forecast_is_told_where_it_fails(springs):
+    perfect = springs.replace(known=np.tile(np.arange(100) < 16, (5, 1)))
+    base = trial(springs, 16, perfect)
+    worse = base.metrics.mse_normalised.copy()
+    worse[10:20] = 10.0
+    own = dataclasses.replace(base.metrics, mse_normalised=worse)
+    rival = Rival("persistence", "", base.others[0].prediction, base.others[0].metrics)
+    said = sentences(dataclasses.replace(base, metrics=own, others=[rival]))
+    assert said[0].endswith("for 10 states ahead (1 s, 0.318 periods), and grows beyond it after.")
+    assert said[1] == "It beats persistence except from 11 to 20 states ahead (1.1 to 2 s)."
+
+
+@pytest.mark.parametrize("width, words", [(1e-9, "too narrow"), (10.0, "off")])
+def test_wrong_bands_are_named(springs, width, words):
+    noise = 0.01 * np.random.default_rng(0).standard_normal(springs.q.shape)
+    levels = {0.05: -1.6, 0.25: -0.7, 0.5: 0.0, 0.75: 0.7, 0.95: 1.6}
+    said = springs.q + noise
+    forecast = springs.replace(
+        q=said,
+        known=np.tile(np.arange(100) < 16, (5, 1)),
+        q_quantiles={level: said + width * z for level, z in levels.items()},
+    )
+    assert f"Its error bars are {words}" in sentences(trial(springs, 16, forecast))[-1]
+    honest = forecast.replace(q_quantiles={k: said + 0.01 * z for k, z in levels.items()})
+    assert "mean what they say" in sentences(trial(springs, 16, honest))[-1]
+
+
+def test_the_stand_in_for_the_energy_is_constant_for_an_oscillator(springs):
+    unnamed = springs.replace(system=None, params={})
+    own, got, want = energies(unnamed, unnamed)
+    assert not own
+    np.testing.assert_array_equal(got, want)
+    # var(q) and var(p) over whole periods have the ratio that makes the form the energy.
+    swing = np.ptp(want, axis=1) / want.mean(1)
+    assert swing.max() < 0.1
+    assert energies(springs, springs)[0]
