@@ -28,8 +28,9 @@ class Metrics:
     energy_mse: np.ndarray | None
     """(h,) mean squared error of the total energy, if the system is known."""
     energy_drift: float | None
-    """Median relative change of the energy over the second half of the prediction."""
+    """Median change of the energy over the second half, relative to `exchanged_energy`."""
     energy_scale: float | None
+    """Mean `exchanged_energy` of the truth."""
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers for tables and JSON."""
@@ -70,6 +71,26 @@ def energy(data: Trajectories, params: dict[str, np.ndarray] | None = None) -> n
     return np.asarray(system.energy(data.q, data.p, columns))
 
 
+def exchanged_energy(truth: Trajectories) -> np.ndarray:
+    """(n,) the energy that moves between potential and kinetic: a unit for errors of the energy.
+
+    The total itself is none: its zero is a convention, and the paper's double pendulum starts
+    there.
+    """
+    assert truth.p is not None
+    total, potential = energy(truth), energy(truth.replace(p=np.zeros_like(truth.p)))
+    assert total is not None and potential is not None
+    spread = np.nanmax(potential, axis=1) - np.nanmin(potential, axis=1)
+    kinetic = np.nanmean(np.abs(total - potential), axis=1)
+    return np.maximum(np.maximum(spread, kinetic), 1e-12)
+
+
+def _square(error: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """NaN where nothing is compared; a prediction that is no number is infinitely wrong."""
+    square = np.where(np.isnan(error), np.inf, error**2)
+    return np.where(valid, square, np.nan)
+
+
 def compare(
     prediction: Trajectories, truth: Trajectories, units: np.ndarray | None = None
 ) -> Metrics:
@@ -86,21 +107,20 @@ def compare(
     if not len(steps):
         raise UserError("nothing to compare: no predicted state has a known truth.")
     units = normal_units(truth) if units is None else units
-    error = np.where(valid[..., None], prediction.q[:, :length] - truth.q[:, :length], np.nan)
-    square = error**2
+    square = _square(prediction.q[:, :length] - truth.q[:, :length], valid[..., None])
     scaled = square / units**2
     energy_mse = drift = scale = None
     got, want = energy(prediction, dict(truth.params)), energy(truth)
     if got is not None and want is not None:
         difference = np.where(valid, got[:, :length] - want[:, :length], np.nan)[:, steps]
-        energy_mse = np.nanmean(difference**2, axis=0)
-        scale = float(np.nanmean(np.abs(want - want.min())) or 1.0)
+        energy_mse = np.nanmean(_square(difference, valid[:, steps]), axis=0)
+        level = exchanged_energy(truth)
+        scale = float(level.mean())
         half = len(steps) // 2
         if half >= 2:
             later = np.nanmean(difference[:, -half // 2 :], axis=1) - np.nanmean(
                 difference[:, half : half + max(half // 2, 1)], axis=1
             )
-            level = np.maximum(np.abs(want[:, 0]), 1e-12)
             drift = float(np.median(np.abs(later) / level))
     return Metrics(
         steps=steps,

@@ -8,7 +8,7 @@ from dhn.experiments.presets import Preset
 
 OBSERVED, PREDICTED = 8, 120
 SYSTEMS = ("single_pendulum", "double_pendulum")
-SMALL = ("DHN", "DHN b=2", "HNN", "ResNet 2")
+SMALL = ("DHN", "ResNet 2")
 """Models of a grid that is not full, on all systems but the last."""
 
 
@@ -18,7 +18,9 @@ def sequence_models(preset: Preset, system: str, vanilla: bool) -> list[roster.E
     entries += [roster.HNN_EULER]
     if preset.reference == "paper":
         entries += [roster.transformer(4, 2), roster.transformer(8, 4)]
-    entries += [roster.transformer(2, 1), roster.HNN_TRANSFORMER]
+    entries += [roster.transformer(2, 1)]
+    if preset.full:
+        entries += [roster.HNN_TRANSFORMER]
     if vanilla:
         entries += [roster.RESNET1, roster.RESNET2, roster.VANILLA_TRANSFORMER]
     if not preset.full and system != SYSTEMS[-1]:
@@ -36,8 +38,8 @@ def sequence_cells(
         for entry in sequence_models(preset, system, vanilla):
             rules = [None]
             if entry.kind == "hnn":
-                full = preset.full or system == SYSTEMS[-1]
-                rules = list(roster.INTEGRATORS) if full and not entry.transformer else ["midpoint"]
+                rules = list(roster.INTEGRATORS if preset.full else ("euler", "midpoint"))
+                rules = ["midpoint"] if entry.transformer else rules
             for rule in rules:
                 more = {} if rule is None else {"rollout": rule}
                 found += roster.make_cells(

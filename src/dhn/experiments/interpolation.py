@@ -32,8 +32,8 @@ def cells(preset: Preset, seed: int) -> list[Cell]:
             system=system, train=preset.train, test=preset.test, train_states=STATES, seed=seed
         )
         entries = [roster.DEFAULT, PROGRESSIVE, CNN, CNN_PAPER, NEIGHBOUR]
-        if not preset.full and system != SYSTEMS[-1]:
-            entries = [roster.DEFAULT, CNN]
+        if not preset.full:
+            entries = [CNN] if system != SYSTEMS[-1] else [roster.DEFAULT, PROGRESSIVE, NEIGHBOUR]
         for task, first in SEGMENTS.items():
             for entry in entries:
                 found += roster.make_cells(

@@ -43,7 +43,7 @@ SMOKE = Preset(
     transformer={"width": 8, "depth": 1, "heads": 2},
     full=False,
     fitted=1,
-    options={"batch_size": 32, "latent_size": 2, "warmup": 5},
+    options={"batch_size": 32, "latent_size": 2, "warmup": 5, "validation": 0.0},
 )
 QUICK = Preset(
     name="quick",

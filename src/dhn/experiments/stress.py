@@ -67,9 +67,9 @@ def _forecasts(
     options: dict[str, Any] | None = None,
     **evaluation: Any,
 ) -> list[Cell]:
-    entries = [roster.DEFAULT, roster.HNN, roster.RESNET2]
+    entries = [roster.DEFAULT, roster.RESNET2]
     if preset.full:
-        entries += [roster.paired(2, 1), roster.WINDOWED]
+        entries += [roster.paired(2, 1), roster.HNN, roster.WINDOWED]
     found = []
     for entry in entries:
         more = {"rollout": "midpoint"} if entry.kind == "hnn" else {}
