@@ -1,5 +1,6 @@
 """The fast path computes what the plain version computes, and compiles no more than it must."""
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+import dhn
 from dhn.blocks import NoiseLevel, StateBlock
 from dhn.models.config import DHNConfig, NetworkConfig
 from dhn.models.contract import ModelContext
@@ -102,10 +104,43 @@ def test_training_gradients_equal_the_plain_version_to_1e_5():
 
 def test_chunks_add_up_to_the_whole_batch():
     """Without noise nothing is drawn, so chunking may change round-off only."""
-    model, windows, codes = make(2, False)
-    quiet = model.config.model_copy(update={"denoising_weight": 0.0})
-    model = DHNModel(stages=model.stages, config=quiet)
+    config = DHNConfig(network=NetworkConfig(width=8, depth=1), latent_size=5)
+    model = DHNModel.build(config, CONTEXT, jr.key(0))
+    _, windows, codes = make(1, False)
     run = eqx.filter_jit(loss_and_gradient)
     whole = run(model, windows, codes, jr.key(2), 0)
     chunked = run(model, windows, codes, jr.key(2), 2)
     assert largest_difference(chunked, whole) < 1e-5
+
+
+@contextlib.contextmanager
+def compilations():
+    """Names of the functions compiled meanwhile."""
+    names = []
+
+    def listen(event, duration, **details):
+        if event == "/jax/core/compile/jaxpr_to_mlir_module_duration":
+            names.append(details.get("fun_name", ""))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield names
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def test_neither_steps_nor_trajectories_recompile():
+    def work(trajectories, train_steps, forecast_steps):
+        data = dhn.simulate("single_pendulum", trajectories=trajectories, seed=0)
+        model = dhn.DHN(width=8, depth=1, latent_size=2, batch_size=32)
+        model.fit(data, steps=train_steps)
+        model.forecast(data[:, :8], forecast_steps)
+
+    heavy = ("run_steps", "_fit_codes", "_slide")
+    with compilations() as first:
+        work(20, 20, 5)
+    for name in heavy:
+        assert any(name in compiled for compiled in first), (name, first)
+    with compilations() as again:
+        work(27, 35, 9)
+    assert not [x for x in again if any(name in x for name in heavy)]
