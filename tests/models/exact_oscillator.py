@@ -128,3 +128,16 @@ def random_network(kind, block_size, d=2, latent_size=5):
 def cast(tree, dtype):
     """Every number of the tree in this precision."""
     return jax.tree.map(lambda x: jnp.asarray(np.asarray(x, dtype)), tree)
+
+
+class Recorder(AbstractScalarNetwork):
+    """Passes a network on and notes what it was given: `(Q, P, level.q, level.p)` of each call."""
+
+    network: AbstractScalarNetwork
+    calls: list = eqx.field(static=True)
+
+    def __call__(self, Q, P, level, z):
+        jax.debug.callback(
+            lambda *given: self.calls.append([np.asarray(x) for x in given]), Q, P, *level
+        )
+        return self.network(Q, P, level, z)
