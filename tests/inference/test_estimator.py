@@ -1,6 +1,7 @@
 """The estimator end to end on a small problem: fit, complete, infer, interpolate, save, load."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -8,6 +9,7 @@ import dhn
 from dhn.baselines.extrapolation import LinearDMD, persistence
 from dhn.errors import UserError
 from dhn.evaluation.metrics import compare
+from dhn.evaluation.uncertainty import coverage
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +139,29 @@ def test_bad_input_gets_one_clear_line(case, data, model):
     with pytest.raises(UserError, match=message) as caught:
         act(model, data[1])
     assert "\n" not in str(caught.value)
+
+
+def test_calibrated_bands_cover_what_they_claim(data):
+    """On trajectories that neither training nor calibration has seen."""
+    train = dhn.simulate("single_pendulum", trajectories=200, seed=2)
+    model = dhn.DHN(width=32, depth=2, latent_size=4, validation=0.2)
+    model.fit(train, steps=400, calibrate=True)
+    test = dhn.simulate("single_pendulum", trajectories=100, seed=3)
+    found = coverage(model.forecast(test[:, :16], 113, samples=8), test)
+    # 40 calibration trajectories and 100 test ones: a few points of chance.
+    assert abs(found["50 %"] - 0.5) < 0.12
+    assert abs(found["90 %"] - 0.9) < 0.07
+
+
+def test_learned_damping_finds_the_true_rate():
+    """dp/dt = -dH/dq - gamma p with a rate for each trajectory; zero where there is none."""
+    for gamma in (0.0, (0.1, 0.3)):
+        train = dhn.simulate("mass_spring", trajectories=60, seed=0, damping=gamma)
+        model = dhn.DHN(width=32, depth=2, latent_size=4, damping="learned").fit(train, steps=1500)
+        made = model.trained
+        rate = np.asarray(made.model.finest.damping.rate(jnp.asarray(made.codes)))
+        if gamma == 0.0:
+            assert np.abs(rate).max() < 0.01
+        else:
+            truth = train.params["gamma"]
+            assert np.abs(rate / truth - 1).mean() < 0.05

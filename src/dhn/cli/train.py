@@ -77,6 +77,7 @@ def run(args: Arguments) -> Result:
         resume=args.resume,
         progress=not args.json,
         tensorboard=args.tensorboard,
+        calibrate=True,
     )
     found = {
         "run": str(args.output),

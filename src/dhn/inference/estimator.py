@@ -5,6 +5,7 @@ A thin face over pure functions; everything it does can be done with `training.f
 """
 
 import abc
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +20,12 @@ from dhn.data.scaling import Scaler
 from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.inference.artifact import Artifact, load_artifact
+from dhn.inference.calibration import Calibration
 from dhn.inference.forecast import forecast
 from dhn.inference.interpolate import interpolate
 from dhn.inference.observation import Observation
 from dhn.inference.options import apply_options
-from dhn.inference.outputs import joined, with_momenta
+from dhn.inference.outputs import joined, stacked, with_momenta
 from dhn.inference.probe import LinearProbe
 from dhn.inference.registry import config_class
 from dhn.inference.shooting import Shot, shoot
@@ -34,6 +36,7 @@ from dhn.training.autodecode import CodeFit, CodePrior, autodecode
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
 from dhn.training.prepare import make_context, usable_states
+from dhn.training.validation import choose_split
 
 POOR_FIT = 100.0
 """A mean squared residual so many times the training set's calls for a warning."""
@@ -56,11 +59,13 @@ class AbstractEstimator(abc.ABC):
         resume: bool = False,
         progress: bool = False,
         tensorboard: bool = False,
+        calibrate: bool = False,
     ) -> "AbstractEstimator":
         """Train on these trajectories, for `steps` optimiser steps or `budget` seconds.
 
         With a `directory` the run checkpoints itself there, can be resumed, and leaves the trained
-        model in it.
+        model in it. `calibrate` measures forecasts on the trajectories that training held out for
+        validation, so that the bands of later forecasts cover what they claim.
         """
         training = (
             self.training if steps is None else self.training.model_copy(update={"steps": steps})
@@ -96,9 +101,29 @@ class AbstractEstimator(abc.ABC):
                 "fingerprint": train.fingerprint(),
             },
         )
+        if calibrate and isinstance(result.model, AbstractForecaster):
+            self._calibrate(train)
         if directory is not None:
             self.artifact.save(directory)
         return self
+
+    def _calibrate(self, train: Trajectories, samples: int = 8, most: int = 64) -> None:
+        """Complete held-out trajectories from their first quarter and keep how wrong that was."""
+        made = self.trained
+        known = usable_states(train)
+        split = choose_split(
+            known, made.model.window_shapes, made.training.validation, made.training.seed
+        )
+        rows = np.flatnonzero(split.held_out & known.all(1))[:most]
+        observe = max(self.forecaster.context_length + 1, min(16, train.states // 4))
+        if not len(rows) or observe >= train.states:
+            return
+        held = train[rows]
+        paths = self._paths(held[:, :observe], train.states - observe, samples=samples)
+        found = np.stack([stacked(path) for path in paths])
+        truth = stacked(StateBlock(*made.scaler.transform(held)))[:, observe:]
+        calibration = Calibration.fit(found[0] - truth, found.std(0))
+        self.artifact = dataclasses.replace(made, extra={**made.extra, **calibration.to_arrays()})
 
     @property
     def trained(self) -> Artifact:
@@ -156,6 +181,15 @@ class AbstractEstimator(abc.ABC):
         and adds quantiles.
         """
         made = self.trained
+        paths = self._paths(observed, steps, codes, fits, method, samples, seed)
+        calibration = Calibration.from_arrays(made.extra)
+        return joined(observed, paths, made.scaler, made.context.time_step, calibration)
+
+    def _paths(
+        self, observed, steps, codes=None, fits=None, method="auto", samples=1, seed=0
+    ) -> list[StateBlock]:
+        """Scaled forecasts: the deterministic one, then samples of the posterior."""
+        made = self.trained
         if steps < 1:
             raise UserError(f"steps must be at least 1; got {steps}.")
         states, known = self._states(observed)
@@ -166,7 +200,7 @@ class AbstractEstimator(abc.ABC):
             for sample in range(1, samples):
                 sample_key, draw_key = jr.split(jr.fold_in(key, sample))
                 paths.append(forecast(self.forecaster, *seen.draw(draw_key), steps, sample_key))
-        return joined(observed, paths, made.scaler, made.context.time_step)
+        return paths
 
     def denoise(self, data: Trajectories, *, noise: np.ndarray | None = None) -> Trajectories:
         """The model's own path through noisy measurements, gaps filled.

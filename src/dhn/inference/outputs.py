@@ -7,24 +7,36 @@ import numpy as np
 from dhn.blocks import StateBlock
 from dhn.data.scaling import Scaler
 from dhn.data.trajectories import Trajectories
+from dhn.inference.calibration import Calibration
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
+def stacked(states: StateBlock) -> np.ndarray:
+    """(n, T, 2, d): coordinates and momenta side by side, in double precision."""
+    return np.stack([np.asarray(x, np.float64) for x in states], axis=2)
+
+
 def joined(
-    observed: Trajectories, paths: list[StateBlock], scaler: Scaler, time_step: float
+    observed: Trajectories,
+    paths: list[StateBlock],
+    scaler: Scaler,
+    time_step: float,
+    calibration: Calibration | None,
 ) -> Trajectories:
-    """Observed states, then the first path; with several paths, their quantiles too."""
-    physical = [scaler.inverse(x.q.astype(np.float64), x.p.astype(np.float64)) for x in paths]
-    q, p = physical[0]
-    steps = q.shape[1]
+    """Observed states, then the first path; with several paths, quantiles too."""
+    scaled = [stacked(path) for path in paths]
+
+    def physical(x):
+        return scaler.inverse(x[:, :, 0], x[:, :, 1])
+
+    q, p = physical(scaled[0])
     momenta = observed.momenta
     assert momenta is not None
-    ahead = time_step * np.arange(1, steps + 1)
-    last = observed.t[..., -1:]
-    t = np.concatenate([observed.t, last + ahead], axis=-1)
+    ahead = time_step * np.arange(1, q.shape[1] + 1)
+    t = np.concatenate([observed.t, observed.t[..., -1:] + ahead], axis=-1)
     known = np.concatenate([observed.known, np.zeros(q.shape[:2], bool)], axis=1)
-    joined = with_momenta(
+    found = with_momenta(
         observed,
         np.concatenate([observed.q, q], axis=1),
         np.concatenate([momenta, p], axis=1),
@@ -32,15 +44,24 @@ def joined(
         known,
     )
     if len(paths) == 1:
-        return joined
-    bands = {}
-    for name, part, seen in (("q_quantiles", 0, observed.q), ("p_quantiles", 1, momenta)):
-        levels = np.quantile(np.stack([x[part] for x in physical]), QUANTILES, axis=0)
-        bands[name] = {
-            level: np.concatenate([seen, values], axis=1)
-            for level, values in zip(QUANTILES, levels, strict=True)
-        }
-    return joined.replace(**bands)
+        return found
+    bands: dict[str, dict[float, np.ndarray]] = {"q_quantiles": {}, "p_quantiles": {}}
+    for level, values in quantiles(np.stack(scaled), calibration).items():
+        for name, part, seen in zip(bands, physical(values), (observed.q, momenta), strict=True):
+            bands[name][level] = np.concatenate([seen, part], axis=1)
+    return found.replace(**bands)
+
+
+def quantiles(samples: np.ndarray, calibration: Calibration | None) -> dict[float, np.ndarray]:
+    """Quantiles of `(K, n, h, 2, d)` scaled paths; calibrated ones are centred on the first."""
+    if calibration is None:
+        return dict(zip(QUANTILES, np.quantile(samples, QUANTILES, axis=0), strict=True))
+    centre = samples[0]
+    found = {0.5: centre}
+    for level, width in calibration.half_widths(samples.std(0)).items():
+        found[round(0.5 - level / 2, 3)] = centre - width
+        found[round(0.5 + level / 2, 3)] = centre + width
+    return {level: found[level] for level in QUANTILES}
 
 
 def with_momenta(like: Trajectories, q, p, t, known) -> Trajectories:
