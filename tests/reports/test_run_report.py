@@ -19,7 +19,7 @@ def place(tmp_path_factory):
     model.fit(train, steps=40, directory=folder / "run")
     dhn.write(train, folder / "train.npz")
     dhn.write(test, folder / "test.npz")
-    dhn.write(test.replace(system=None, params={}), folder / "unnamed.npz")
+    dhn.write(test.replace(system=None, params={}, units={}), folder / "unnamed.npz")
     return folder
 
 

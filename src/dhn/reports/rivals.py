@@ -40,8 +40,12 @@ def rivals(truth: Trajectories, observe: int, train: Trajectories | None = None)
     linear = linear_model(observed, train, steps)
     if linear is not None:
         said = linear.forecast(observed, steps)
-        where = "the observed states" if train is None else "the training data"
+        where = "the observed states alone" if train is None else "the training data"
         how = f"least squares on {where}, {linear.delays} states at a time"
+        if not _bounded(said, observed):
+            how += "; it grows without bound" + (
+                ", as with --train it may not" if train is None else ""
+            )
         found.append(Rival("linear (DMD)", how, said, compare(said, truth)))
     return found
 
@@ -68,11 +72,16 @@ def linear_model(
         with np.errstate(over="ignore", invalid="ignore"):
             said = half.forecast(seen[:, :cut], seen.states - cut)
             score = float(np.nanmedian(compare(said, seen).per_trajectory))
-            far = whole.forecast(observed, steps).q[:, -1]
-        size = BOUND * np.nanmax(np.abs(seen.q), axis=(0, 1))
+            far = whole.forecast(observed, steps)
         if np.isfinite(score):
-            found.append((not bool((np.abs(far) <= size).all()), score, whole))
+            found.append((not _bounded(far, observed), score, whole))
     return min(found, key=lambda one: one[:2])[2] if found else None
+
+
+def _bounded(said: Trajectories, observed: Trajectories) -> bool:
+    """Whether a forecast stays within a few times what was observed."""
+    size = np.nanmax(np.abs(observed.q), axis=(0, 1))
+    return bool((np.abs(said.q[:, observed.states :]) <= BOUND * size).all())
 
 
 def _run_at_end(data: Trajectories) -> int:
