@@ -28,8 +28,8 @@ format: $(READY)  ## mend the style
 	$(BIN)/ruff format .
 
 bench: $(READY)  ## speed, each as a ratio against a reference
-	@set -e; for file in $$(grep -l __main__ benchmarks/*.py); do \
-	  echo "== $$file"; $(BIN)/python $$file; done
+	@set -e; for name in simulate step rollout compile growth; do \
+	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py; done
 
 setup: $(READY)  ## the virtual environment alone
 
