@@ -72,6 +72,11 @@ class Cell(Config):
         return _digest({**self.model_dump(include=set(fields)), "data": data})
 
     @property
+    def recipe_key(self) -> str:
+        """Cells with the same key train the same model but for its seed, so they compile alike."""
+        return self.model_copy(update={"seed": 0}).model_key if self.trained else self.name
+
+    @property
     def name(self) -> str:
         """Readable, unique, and other as soon as the configuration is."""
         block = f"b{self.block_size}s{self.stride}" if self.block_size else ""

@@ -13,7 +13,9 @@ ANGLE = math.pi / 2
 VELOCITY = 0.5
 
 
-@functools.lru_cache(maxsize=8)
+_read = functools.lru_cache(maxsize=8)(read)
+
+
 def dataset(
     folder: Path, spec: DataSpec, part: str, noisy: bool, states: int | None = None
 ) -> Trajectories:
@@ -30,7 +32,7 @@ def dataset(
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write(_simulate(spec, part, count, states, noise), path)
-    return read(path)
+    return _read(path)
 
 
 def training_set(folder: Path, spec: DataSpec) -> Trajectories:

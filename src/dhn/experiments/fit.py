@@ -1,5 +1,7 @@
 """Fit (paper, Sec. 4.1): training trajectories again from their first 8 states and their codes."""
 
+from typing import Any
+
 from dhn.experiments import roster
 from dhn.experiments.cell import Cell, DataSpec
 from dhn.experiments.lab import Lab, Measured
@@ -41,13 +43,13 @@ def sequence_cells(
                 rules = list(roster.INTEGRATORS if preset.full else ("euler", "midpoint"))
                 rules = ["midpoint"] if entry.transformer else rules
             for rule in rules:
-                more = {} if rule is None else {"rollout": rule}
+                more: dict[str, Any] = {} if rule is None else {"rollout": rule}
                 found += roster.make_cells(
                     entry, preset, data, experiment, seed=seed,
                     label="" if rule is None else f" {rule}", **more,
                 )  # fmt: skip
         for kind, label in classical.items():
-            more = {"trajectories": preset.fitted} if kind == "parametric" else {}
+            more: dict[str, Any] = {"trajectories": preset.fitted} if kind == "parametric" else {}
             found.append(roster.classical(kind, label, data, experiment, **more))
     return found
 

@@ -51,10 +51,13 @@ def only(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
 
 
 def groups(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells that share a trained model, together: it is trained once."""
+    """Work for one process: cells that share a trained model or differ from it in the seed.
+
+    A model is trained once for all its cells, and compiled once for all its seeds.
+    """
     found: dict[str, list[Cell]] = {}
     for cell in cells:
-        found.setdefault(cell.model_key if cell.trained else cell.name, []).append(cell)
+        found.setdefault(cell.recipe_key, []).append(cell)
     return list(found.values())
 
 

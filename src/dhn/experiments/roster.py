@@ -90,6 +90,7 @@ def make_cells(
     if entry.kind == "cnn":  # no code, and two convolutions at least
         settings = {k: v for k, v in settings.items() if k not in ("latent_size", "depth")}
     matched = entry.matched and preset.full
+    original = entry.kind == "dhn" and entry.transformer and preset.reference == "paper"
     count = (preset.seeds if seeds is None else seeds) if entry.ranked else 1
     return [
         Cell(
@@ -100,7 +101,7 @@ def make_cells(
             block_size=entry.block_size,
             stride=entry.stride,
             seed=seed + i,
-            preset=entry.preset,
+            preset="paper" if original else entry.preset,
             options=settings,
             match=reference(preset) if matched else None,
             data=data,
