@@ -23,6 +23,7 @@ COMMANDS = (
     "interpolate",
     "infer",
     "evaluate",
+    "denoise",
     "reproduce",
     "report",
 )
