@@ -1,14 +1,28 @@
-"""Compiled programs are kept between commands: the second `dhn` call starts at once."""
+"""What commands on trained models share: the compilation cache, the model and the data."""
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dhn.data import Trajectories
+    from dhn.inference import AbstractEstimator
 
 
 def use_cache() -> None:
-    """Point JAX at a per-user cache, unless the environment names one already."""
+    """Keep compiled programs between commands, unless the environment names a place already."""
     import jax
 
     if jax.config.values.get("jax_compilation_cache_dir") is None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home) / "dhn" / "xla"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def open_run(run: Path, data: Path) -> "tuple[AbstractEstimator, Trajectories]":
+    """The trained model of a run folder and a file of trajectories to use it on."""
+    from dhn.data import read
+    from dhn.inference import load
+
+    use_cache()
+    return load(run), read(data)

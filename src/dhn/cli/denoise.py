@@ -35,13 +35,10 @@ def run(args: Arguments) -> Result:
 
     import numpy as np
 
-    from dhn.cli.compilation import use_cache
-    from dhn.data import read, write
-    from dhn.inference import load
+    from dhn.cli.compilation import open_run
+    from dhn.data import write
 
-    use_cache()
-    model = load(args.run)
-    data = read(args.data)
+    model, data = open_run(args.run, args.data)
     noise = None
     if args.noise is not None:
         assert data.momenta is not None

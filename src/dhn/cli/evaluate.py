@@ -41,19 +41,15 @@ def run(args: Arguments) -> Result:
     import time
 
     from dhn.baselines.extrapolation import persistence
-    from dhn.cli.compilation import use_cache
-    from dhn.data import read
+    from dhn.cli.compilation import open_run
     from dhn.evaluation.metrics import compare
     from dhn.evaluation.uncertainty import coverage, crps
-    from dhn.inference import load
 
     if args.plot is not None:
         from dhn.reports.style import check_format
 
         check_format(args.plot)
-    use_cache()
-    model = load(args.run)
-    data = read(args.data)
+    model, data = open_run(args.run, args.data)
     if data.q.shape[1] <= args.observe:
         raise UserError(
             f"--observe {args.observe} leaves nothing to predict: the trajectories of "

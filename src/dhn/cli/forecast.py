@@ -40,14 +40,11 @@ def run(args: Arguments) -> Result:
 
     import time
 
-    from dhn.cli.compilation import use_cache
-    from dhn.data import read, write
+    from dhn.cli.compilation import open_run
+    from dhn.data import write
     from dhn.evaluation.metrics import compare
-    from dhn.inference import load
 
-    use_cache()
-    model = load(args.run)
-    data = read(args.data)
+    model, data = open_run(args.run, args.data)
     if data.q.shape[1] < args.observe:
         raise UserError(
             f"--observe {args.observe}, but the trajectories of {args.data} have only "

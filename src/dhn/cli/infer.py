@@ -38,13 +38,9 @@ def run(args: Arguments) -> Result:
 
     import numpy as np
 
-    from dhn.cli.compilation import use_cache
-    from dhn.data import read
-    from dhn.inference import load
+    from dhn.cli.compilation import open_run
 
-    use_cache()
-    model = load(args.run)
-    data = read(args.data)
+    model, data = open_run(args.run, args.data)
     probe = model.probe(args.target)
     estimate = probe(model.encode(data))
     truth = data.params.get(args.target)

@@ -41,14 +41,11 @@ def run(args: Arguments) -> Result:
 
     import time
 
-    from dhn.cli.compilation import use_cache
-    from dhn.data import read, write
+    from dhn.cli.compilation import open_run
+    from dhn.data import write
     from dhn.evaluation.metrics import compare
-    from dhn.inference import load
 
-    use_cache()
-    model = load(args.run)
-    data = read(args.data)
+    model, data = open_run(args.run, args.data)
     start = time.perf_counter()
     found = model.interpolate(
         data.resample(args.factor) if args.thin else data, args.factor, seed=args.seed

@@ -35,6 +35,10 @@ def save_arrays(
     host = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     with atomic_path(path) as temporary:
         save_file(host, temporary, metadata={HEADER: header})
+        # safetensors makes files for their owner's eyes only; these are to be shared like others.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
 
 
 def load_arrays(
