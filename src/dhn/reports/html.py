@@ -45,6 +45,7 @@ th { border-bottom: 1.5px solid var(--ink); font-weight: 600; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 figure { margin: 1rem 0 1.6rem; break-inside: avoid; }
 figure img { width: 100%; height: auto; display: block; }
+.x { white-space: nowrap; }
 td small { color: var(--quiet); white-space: nowrap; }
 figcaption { color: var(--quiet); font-size: .86rem; max-width: 52rem; margin-top: .3rem; }
 .verdict { font-weight: 600; white-space: nowrap; }
@@ -145,7 +146,9 @@ def number(value: float | int | None) -> str:
         return "–" if value is None or math.isnan(value) else "diverged"
     written = f"{value:.3g}" if value == 0 or abs(value) >= 1e-3 else f"{value:.2e}"
     mantissa, e, exponent = written.partition("e")
-    return f"{mantissa.removesuffix('.00')}e{int(exponent)}" if e else written
+    if not e:
+        return written
+    return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(exponent)}"
 
 
 def duration(seconds: float | int | None) -> str:

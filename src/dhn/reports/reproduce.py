@@ -177,8 +177,8 @@ def _completion(cells: Sequence[Cell]) -> list[Html]:
         shown = series(cells, "completion", name)
         caption = (
             f"{system_title(name).capitalize()}: given the first 16 states of new trajectories "
-            "(the code is fitted on them), the later ones are predicted. Top: DHN and HNN with "
-            f"its integrators. Bottom: DHN and vanilla networks. {LEGEND}"
+            "(the code is fitted on them), the later ones are predicted. DHN is compared with HNN "
+            f"and its integrators, then with vanilla networks. {LEGEND}"
         )
         drawn = completion_figure(name, shown)
         parts += [
@@ -270,12 +270,12 @@ def _table(shown: Sequence[Series]) -> Html:
     return table([*header, "seeds", "training"], rows)
 
 
-def _spread(one: Series, name: str) -> str | None:
+def _spread(one: Series, name: str) -> Html | None:
     """Mean over the seeds, and their range where there are several."""
     values = one.values(name)
     if not values.size:
         return None
-    mean = number(one.mean(name))
+    mean = element("span", number(one.mean(name)), class_="x")
     if len(values) < 2 or values.min() == values.max():
         return mean
     ends = f"{number(float(values.min()))} to {number(float(values.max()))}"

@@ -98,6 +98,8 @@ def _row(row: "Sequence[Axes]", shown: Sequence[Series], look: dict[str, Look], 
 
 def _curves(ax: "Axes", shown: Sequence[Series], look: dict[str, Look], name: str) -> None:
     top, bottom = 0.0, np.inf
+    # Persistence keeps the energy to the last bit: that must not stretch the axis for the others.
+    leading = {one.family for one in shown} - {"reference"} or {"reference"}
     for one in shown:
         curve = one.curve(name)
         if curve is None:
@@ -110,7 +112,8 @@ def _curves(ax: "Axes", shown: Sequence[Series], look: dict[str, Look], name: st
             colour = look[one.label]["color"]
             ax.fill_between(curve.steps, low, curve.high, color=colour, alpha=0.15, linewidth=0)
         finite = mean[np.isfinite(mean)]
-        top, bottom = max(top, finite.max(initial=0.0)), min(bottom, finite.min(initial=np.inf))
+        if one.family in leading:
+            top, bottom = max(top, finite.max(initial=0)), min(bottom, finite.min(initial=np.inf))
     if top <= 0:
         _nothing(ax, "not measured")
         return
@@ -174,7 +177,8 @@ def bars(by_task: dict[str, list[Series]], metric: str, axis: str, title: str) -
                 )
         ax.set_xscale("log")
         if positive:
-            ax.set_xlim(min(positive) / 2, max(positive) * (max(positive) / min(positive)) ** 0.12)
+            left = 10 ** np.floor(np.log10(min(positive) / 1.5))  # a labelled tick at least
+            ax.set_xlim(left, max(positive) * (max(positive) / left) ** 0.12)
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_yticks(range(len(rows)), list(rows))
         ax.invert_yaxis()
