@@ -15,6 +15,9 @@ from dhn.inference.estimator import AbstractEstimator, load, make_estimator
 from dhn.models.contract import ModelContext
 from dhn.training.prepare import make_context
 
+_COMPILED: set[str] = set()
+"""Recipes whose programs this process has."""
+
 
 @final
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +47,10 @@ class Lab:
         if (directory / FILE).exists():
             return load(directory)
         model, training = self._fresh(), self.cell.training
-        if training.seconds is not None:
-            # Compiles: the seconds then count training alone, whichever cell comes first.
+        if training.seconds is not None and self.cell.recipe_key not in _COMPILED:
+            # The seconds then count training alone, whichever seed comes first.
             self._fresh().fit(self.train, steps=1)
+            _COMPILED.add(self.cell.recipe_key)
         model.fit(
             self.train, steps=training.steps, budget=training.seconds, directory=directory,
             resume=True,
