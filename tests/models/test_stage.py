@@ -32,7 +32,7 @@ def random_stage(b, s, *, linked, kind="mlp", damping=None):
     if linked:
         return LinkedStage(right=right, **shared)
     # Another network: with H⁺ and H⁻ alike, mistaking one for the other would go unseen.
-    other = jax.tree.map(lambda x: -0.8 * x, random_network(kind, b))
+    other = jax.tree.map(lambda x: -0.8 * np.asarray(x), random_network(kind, b))
     return PairedStage(right=right, left=LeftHamiltonian(other, 0.3), **shared)
 
 
