@@ -8,7 +8,7 @@ run() { echo; echo "\$ $*"; "$@"; }
 
 # 1. Pendulums of unknown length, from formulas: some to learn from, others to be tried on.
 run dhn simulate single_pendulum --trajectories 600 --seed 0 -o "$out/train.npz"
-run dhn simulate single_pendulum --trajectories 100 --seed 1 -o "$out/test.npz"
+run dhn simulate single_pendulum --trajectories 40 --seed 1 -o "$out/test.npz"
 run dhn inspect "$out/test.npz" --plot "$out/data.png"
 
 # 2. Learn: nobody tells the model the equations, nor the lengths.
@@ -16,7 +16,7 @@ run dhn train "$out/train.npz" -o "$out/model" --budget "${BUDGET:-90s}"
 
 # 3. Complete: 16 states of a new pendulum are seen, the 113 after them are predicted.
 run dhn evaluate "$out/model" "$out/test.npz" --observe 16 --plot "$out/completion.png"
-run dhn forecast "$out/model" "$out/test.npz" --observe 16 --steps 200 --samples 16 \
+run dhn forecast "$out/model" "$out/test.npz" --observe 16 --steps 200 --samples 8 \
   -o "$out/forecast.csv"
 
 # 4. Infer: how long is the pendulum?
@@ -27,7 +27,8 @@ run dhn interpolate "$out/model" "$out/test.npz" --factor 4 --thin -o "$out/fine
 run dhn inspect "$out/fine.npz" --plot "$out/interpolation.png"
 
 # 6. One page about all of it.
-run dhn report "$out/model" "$out/test.npz" --train "$out/train.npz" -o "$out/report.html"
+run dhn report "$out/model" "$out/test.npz" --train "$out/train.npz" --samples 8 \
+  -o "$out/report.html"
 
 echo
 echo "The pictures, the model and the report are in $out/; open $out/report.html."
