@@ -19,7 +19,9 @@ def cells(preset: Preset, seed: int) -> list[Cell]:
         entries += [roster.paired(b, s, mask="random") for s in strides]
     if preset.reference == "paper":
         entries += [roster.transformer(4, 2)]
-    entries += [roster.HNN, roster.RESNET2, roster.VANILLA_TRANSFORMER]
+    entries += [roster.HNN, roster.RESNET2]
+    if preset.full:
+        entries += [roster.VANILLA_TRANSFORMER]
     found = []
     for entry in entries:
         options = {"mask": "random"} if entry.transformer and entry.kind == "dhn" else None

@@ -47,7 +47,7 @@ def cells(preset: Preset, seed: int) -> list[Cell]:
     found += _forecasts(preset, seed, data(starts="random"), "c random starts", probe=True)
     far = data(starts="random", test=min(50, preset.test), test_states=OBSERVED + HORIZON)
     found += _forecasts(preset, seed, far, "d long horizon", ceiling=False, predicted=HORIZON)
-    for starts in ("fixed", "random"):
+    for starts in ("fixed", "random") if full else ("random",):
         for factor in FACTORS if full else FACTORS[:1]:
             found += _gaps(
                 preset, seed, data(starts=starts), f"e {factor}x {starts} starts", factor
