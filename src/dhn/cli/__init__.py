@@ -26,6 +26,7 @@ COMMANDS = (
     "denoise",
     "reproduce",
     "report",
+    "bench",
 )
 
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
