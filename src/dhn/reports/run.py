@@ -109,7 +109,7 @@ def write_run_report(
         f"{duration(made.summary.get('seconds'))} on {made.summary.get('trajectories')} "
         f"trajectories of {made.system or ', '.join(made.names)}. Written {now()}."
     )
-    write_page(output, page(f"Model {run.name}", lead, opening, sections))
+    write_page(output, page(f"Report on {run.name}", lead, opening, sections))
     return {
         "run": str(run),
         "report": str(output),
