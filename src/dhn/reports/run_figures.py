@@ -79,7 +79,10 @@ def error_figure(
         ax = fig.subplots()
         for k, rival in enumerate(others):
             ahead = (rival.metrics.steps - observe + 1) * step
-            look = {"color": (QUIET, COLOURS[0])[k % 2], "linestyle": ("--", "-.")[k % 2]}
+            look: dict[str, Any] = {
+                "color": (QUIET, COLOURS[0])[k % 2],
+                "linestyle": ("--", "-.")[k % 2],
+            }
             ax.plot(ahead, np.sqrt(rival.metrics.mse_normalised), label=rival.name, **look)
         ax.plot(
             (own.steps - observe + 1) * step,
@@ -177,7 +180,7 @@ def _bands(ax: "Axes", prediction: Trajectories, t: np.ndarray, row: int, i: int
 def _seen(ax: "Axes", prediction: Trajectories, t: np.ndarray, row: int) -> None:
     given = np.flatnonzero(np.asarray(prediction.known)[row])
     if given.size:
-        ax.axvline(t[given[-1]], color=QUIET, linestyle=":", linewidth=1)
+        ax.axvline(float(t[given[-1]]), color=QUIET, linestyle=":", linewidth=1)
 
 
 def _known(truth: Trajectories, row: int, values: np.ndarray) -> np.ndarray:
