@@ -41,14 +41,26 @@ def interpolate(
     if factor < 2:
         raise UserError(f"factor must be at least 2; got {factor}.")
     if isinstance(model, DHNModel) and _steps_singly(model):
+        splined = spline(coarse, factor)
+        # A spline's states are good enough for a first code, and single steps are cheap.
+        step_noise = prior.noise + _roughness(coarse) / context.change(1)
+        everything = np.ones(splined.q.shape[:2], bool)
+        first = autodecode(model, splined, everything, prior, noise=float(step_noise))
         composed = Composed(model, factor, context.change(factor))
         # Small errors of single steps add up over the lag.
         noise = prior.noise * np.sqrt(factor) * context.change(1) / context.change(factor)
-        known = np.ones(coarse.q.shape[:2], bool)
-        fitted = autodecode(composed, coarse, known, prior, noise=float(noise))
+        fitted = autodecode(
+            composed,
+            coarse,
+            np.ones(coarse.q.shape[:2], bool),
+            prior,
+            noise=float(noise),
+            start=first.codes,
+            max_iterations=8,
+        )
         refined = refine(model, coarse, fitted.codes, factor, key)
         defect = fitted.loss * context.change(factor) ** 2
-        return weigh(coarse, refined, spline(coarse, factor), defect)
+        return weigh(coarse, refined, splined, defect)
     codes = _codes_of_coarse(model, coarse, factor, prior)
     if isinstance(model, AbstractUpsampler):
         dtype = weights_dtype(model)
@@ -228,20 +240,24 @@ def weigh(
     """
     if coarse.q.shape[1] < 5:
         return refined
-    left_out = spline(coarse.at(slice(0, None, 2)), 2)
-    length = left_out.q.shape[1]
-    error = (
-        np.mean(
-            [
-                ((a - b[:, :length])[:, 1::2] ** 2).mean((1, 2))
-                for a, b in zip(left_out, coarse, strict=True)
-            ],
-            axis=0,
-        )
-        / 4.0**4
-    )
-    of_model, of_spline = defect / 16.0, np.maximum(error, 1e-30)
+    of_model, of_spline = defect / 16.0, np.maximum(_spline_error(coarse), 1e-30)
     weight = (of_spline / (of_model + of_spline))[:, None, None]
     return StateBlock(
         *(weight * a + (1 - weight) * b for a, b in zip(refined, splined, strict=True))
     )
+
+
+def _spline_error(coarse: StateBlock) -> Float[np.ndarray, " n"]:
+    """Mean squared error of a cubic spline, from every other known state left out."""
+    left_out = spline(coarse.at(slice(0, None, 2)), 2)
+    length = left_out.q.shape[1]
+    squares = [
+        ((a - b[:, :length])[:, 1::2] ** 2).mean((1, 2))
+        for a, b in zip(left_out, coarse, strict=True)
+    ]
+    return np.mean(squares, axis=0) / 4.0**4
+
+
+def _roughness(coarse: StateBlock) -> float:
+    """Typical error of a spline's states over the whole set; nothing known of very short ones."""
+    return float(np.sqrt(np.median(_spline_error(coarse)))) if coarse.q.shape[1] >= 5 else 0.1

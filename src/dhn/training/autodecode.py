@@ -94,13 +94,15 @@ def autodecode(
     *,
     noise: float | None = None,
     stages: tuple[int, ...] | None = None,
+    start: Float[np.ndarray, "n k"] | None = None,
     max_iterations: int = 30,
     batch_size: int = 256,
 ) -> CodeFit:
     """Fit one code to each trajectory's observed states; `noise` overrides the prior's.
 
     `stages` limits the fit to some of the model's stages (interpolation observes the coarsest
-    only). Trajectories are padded to whole batches, so their number does not recompile.
+    only). The search begins at `start`, by default at the best of the prior's candidates.
+    Trajectories are padded to whole batches, so their number does not recompile.
     """
     stages = tuple(range(len(model.window_shapes))) if stages is None else stages
     shapes = [model.window_shapes[i] for i in stages]
@@ -124,10 +126,12 @@ def autodecode(
     )
 
     def solve(part):
-        states, known = part
-        return _fit_codes(model, states, known, arrays, stages, max_iterations)
+        states, known, start = part
+        return _fit_codes(model, states, known, start, arrays, stages, max_iterations)
 
-    parts = (jax.tree.map(lambda x: np.asarray(x, dtype), states), np.asarray(known))
+    if start is not None:
+        start = ((start - prior.mean) @ np.linalg.pinv(prior.basis).T).astype(dtype)
+    parts = (jax.tree.map(lambda x: np.asarray(x, dtype), states), np.asarray(known), start)
     return CodeFit(*in_batches(solve, parts, batch_size))
 
 
@@ -149,7 +153,7 @@ def _all_windows(states: StateBlock, shape: WindowShape) -> StateBlock:
 
 
 @eqx.filter_jit
-def _fit_codes(model, states, known, prior, stages, max_iterations):
+def _fit_codes(model, states, known, start, prior, stages, max_iterations):
     mean, basis, candidates, noise = prior
     n, r = states.q.shape[0], basis.shape[1]
     shapes = model.window_shapes
@@ -172,11 +176,12 @@ def _fit_codes(model, states, known, prior, stages, max_iterations):
     def with_prior(u):
         return jnp.concatenate([residuals(u), u], axis=1)
 
-    # The best of several starts: the landscape over codes may have more than one valley.
-    scores = jax.lax.map(
-        lambda c: (with_prior(jnp.broadcast_to(c, (n, r))) ** 2).sum(1), candidates
-    )
-    start = candidates[jnp.argmin(scores, axis=0)]
+    if start is None:
+        # The best of several: the landscape over codes may have more than one valley.
+        scores = jax.lax.map(
+            lambda c: (with_prior(jnp.broadcast_to(c, (n, r))) ** 2).sum(1), candidates
+        )
+        start = candidates[jnp.argmin(scores, axis=0)]
     u, _, hessian = levenberg_marquardt(with_prior, start, max_iterations)
     root = jnp.einsum("ka,nab->nkb", basis, jnp.linalg.cholesky(jnp.linalg.inv(hessian)))
     observed = sum(weights[i].sum(1) for i in live)
