@@ -11,6 +11,7 @@ again products is right at every order.
 
 import jax
 import jax.numpy as jnp
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
@@ -46,7 +47,7 @@ def _batched(arguments, axes):
 _product_p = Primitive("dhn_product")
 _product_p.def_impl(jax.jit(_multiply))
 _product_p.def_abstract_eval(
-    lambda x, weight: jax.core.ShapedArray((x.shape[0], weight.shape[1]), x.dtype)
+    lambda x, weight: ShapedArray((x.shape[0], weight.shape[1]), x.dtype)
 )
 mlir.register_lowering(_product_p, mlir.lower_fun(_multiply, multiple_results=False))
 batching.primitive_batchers[_product_p] = _batched
