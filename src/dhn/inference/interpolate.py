@@ -221,9 +221,12 @@ class Composed(eqx.Module):
         """Where `factor` steps lead, against the next known state."""
         del stage
         key = jr.key(0)
-        state = window.at(slice(0, 1))
-        for _ in range(self.factor):
-            state = self.model.advance(state, z, key)
+        state, _ = jax.lax.scan(
+            lambda state, _: (self.model.advance(state, z, key), None),
+            window.at(slice(0, 1)),
+            None,
+            length=self.factor,
+        )
         error = jax.tree.map(lambda a, b: (a - b)[:, 0], state, window.at(slice(1, 2)))
         return jnp.concatenate(error, axis=1) / self.scale
 

@@ -46,9 +46,7 @@ def _batched(arguments, axes):
 
 _product_p = Primitive("dhn_product")
 _product_p.def_impl(jax.jit(_multiply))
-_product_p.def_abstract_eval(
-    lambda x, weight: ShapedArray((x.shape[0], weight.shape[1]), x.dtype)
-)
+_product_p.def_abstract_eval(lambda x, weight: ShapedArray((x.shape[0], weight.shape[1]), x.dtype))
 mlir.register_lowering(_product_p, mlir.lower_fun(_multiply, multiple_results=False))
 batching.primitive_batchers[_product_p] = _batched
 ad.defbilinear(
