@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-# Compiled programs are kept between runs; each test worker computes on one thread.
+# Compiled programs are kept between runs; each test worker computes on one thread and keeps whole
+# files, whose tests share models and compiled functions.
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 
@@ -13,10 +14,10 @@ demo: $(READY)  ## the main job end to end, into demo/
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh demo
 
 test: $(READY)  ## the tests, without the slow ones
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-all: $(READY)  ## every test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .
