@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Key
 
 from dhn.blocks import NoiseLevel
 from dhn.models.features import StateFeatures
+from dhn.models.product import product
 from dhn.models.scalar import AbstractScalarNetwork, get_activation
 
 
@@ -57,5 +58,5 @@ class MLPNetwork(AbstractScalarNetwork):
         x = jnp.concatenate([q_features, p_features, level.q, level.p, z], axis=1)
         h = x @ self.embed + self.embed_bias
         for weight, bias in zip(self.weights, self.biases, strict=True):
-            h = h + act(h @ weight + bias)
+            h = h + act(product(h, weight) + bias)
         return h @ self.readout

@@ -16,8 +16,8 @@ from jaxtyping import Array, Float, Key
 from dhn.blocks import NoiseLevel
 from dhn.errors import UserError
 from dhn.models.features import StateFeatures
+from dhn.models.product import product
 from dhn.models.scalar import AbstractScalarNetwork, get_activation
-from dhn.models.transformer_product import product
 
 POSITION_SCALE = 0.5
 """Standard deviation of fresh position embeddings: small ones train far worse."""
@@ -208,6 +208,11 @@ class TransformerNetwork(AbstractScalarNetwork):
         self.readout = jr.normal(keys[6], (width,)) / width
         self.features = features
         self.denoising_steps = denoising_steps
+
+    @property
+    def tokens(self) -> int:
+        """Of one sample: z, and a q and a p for every state of the block."""
+        return 1 + 2 * self.position_q.shape[0]
 
     def __call__(
         self,

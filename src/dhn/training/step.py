@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from dhn.blocks import StateBlock, cut_windows
 from dhn.models.contract import AbstractModel
+from dhn.models.transformer import TransformerNetwork
 from dhn.training.codes import CodebookState, update_rows
 from dhn.training.config import TrainingConfig
 from dhn.training.schedule import learning_rate
@@ -67,9 +68,21 @@ def initial_state(model: AbstractModel, trajectories: int, config: TrainingConfi
     )
 
 
-def default_chunk_size() -> int:
-    """On a CPU a few windows at a time stay in cache; an accelerator wants them all at once."""
-    return 128 if jax.default_backend() == "cpu" else 0
+def default_chunk_size(model: AbstractModel) -> int:
+    """On a CPU few enough windows at once to stay in cache; an accelerator wants all of them.
+
+    Measured (docs/benchmarks.md): 128 windows, or 320 rows of tokens, rounded down to a power of
+    two so that it divides the usual batches.
+    """
+    if jax.default_backend() != "cpu":
+        return 0
+
+    def is_transformer(x):
+        return isinstance(x, TransformerNetwork)
+
+    leaves = jax.tree.leaves(model, is_leaf=is_transformer)
+    tokens = [network.tokens for network in leaves if is_transformer(network)]
+    return 1 << (max(1, 320 // max(tokens)).bit_length() - 1) if tokens else 128
 
 
 def loss_and_gradient(
@@ -139,7 +152,6 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
     """
     static, data, config = run.static, run.data, run.config
     optimiser = make_optimiser(config)
-    chunk = config.chunk_size or default_chunk_size()
     shapes = static.window_shapes
 
     def draw(key):
@@ -160,6 +172,7 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
         windows, rows = draw(key_draw)
         codes = tuple(state.codebook.rows[row] for row in rows)
         model = eqx.combine(state.weights, static)
+        chunk = config.chunk_size or default_chunk_size(model)
         terms, (by_weight, by_code) = loss_and_gradient(model, windows, codes, key_loss, chunk)
         norm = optax.global_norm(by_weight)
         finite = jnp.isfinite(sum(terms.values())) & jnp.isfinite(norm)

@@ -11,6 +11,7 @@ again products is right at every order.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -18,10 +19,11 @@ from jaxtyping import Array, Float
 
 
 def product(
-    x: Float[Array, "rows inputs"], weight: Float[Array, "inputs outputs"]
+    x: Float[Array | np.ndarray, "rows inputs"], weight: Float[Array | np.ndarray, "inputs outputs"]
 ) -> Float[Array, "rows outputs"]:
     """`x @ weight`."""
-    return _product_p.bind(x, weight)
+    dtype = jnp.result_type(x, weight)
+    return _product_p.bind(jnp.asarray(x, dtype), jnp.asarray(weight, dtype))
 
 
 def _by_weight(x, g):
