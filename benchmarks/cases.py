@@ -8,6 +8,7 @@ from dhn.blocks import StateBlock
 from dhn.models.config import DHNConfig, NetworkConfig
 from dhn.models.contract import ModelContext
 from dhn.models.dhn import DHNModel
+from dhn.models.presets import PAPER_NETWORK
 from dhn.training.config import TrainingConfig
 from dhn.training.step import Run, TrainingData, TrainState, initial_state, run_steps
 
@@ -16,15 +17,20 @@ CONTEXT = ModelContext(
 )
 
 
-def paper_sized(block_size: int, width: int = 128) -> DHNConfig:
-    """Width 128, 2 layers, latent code 128; clean and noised pass of both Hamiltonians."""
+def paper_sized(block_size: int, layer_norm: bool = False) -> DHNConfig:
+    """Width 128, 2 layers, latent code 128; clean and noised pass of both Hamiltonians.
+
+    With `layer_norm` the network is the paper's in every part, with GELU; without it, what this
+    package trains better (tanh).
+    """
+    network = NetworkConfig(kind="transformer", width=128, depth=2)
     return DHNConfig(
         block_size=block_size,
         stride=max(block_size // 2, 1),
         linked=False,
         denoising_weight=1.0,
         latent_size=128,
-        network=NetworkConfig(kind="transformer", width=width, depth=2),
+        network=PAPER_NETWORK if layer_norm else network,
     )
 
 

@@ -11,6 +11,7 @@ import json
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 from cases import Training, default_sized, paper_sized
 from dhn.training.config import TrainingConfig
@@ -18,6 +19,11 @@ from timing import arguments, interleaved, report
 
 
 def peak_megabytes() -> float:
+    """Largest resident memory. On Linux not from getrusage, which a child inherits."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

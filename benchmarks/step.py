@@ -64,9 +64,9 @@ def plain_step(model: DHNModel, training: TrainingConfig):
     return lambda: step(weights, moments, codes, jr.key(4))
 
 
-def measure(block_size: int, windows: int, chunk: int, seconds: float) -> dict:
+def measure(block_size: int, layer_norm: bool, windows: int, chunk: int, seconds: float) -> dict:
     training = TrainingConfig(batch_size=windows, chunk_size=chunk)
-    config = paper_sized(block_size)
+    config = paper_sized(block_size, layer_norm)
     fast = Training(config, training)
     product, product_flops = matmul()
     best = interleaved(
@@ -74,7 +74,7 @@ def measure(block_size: int, windows: int, chunk: int, seconds: float) -> dict:
     )
     flops = transformer_flops(block_size, windows, config.network.width, config.network.depth)
     return {
-        "network": "transformer",
+        "network": "transformer" + (", LayerNorm" if layer_norm else ""),
         "block_size": block_size,
         "windows_per_second": windows / best["fast"].wall,
         **against_peak(flops, product_flops, best),
@@ -114,11 +114,16 @@ def measure_default(windows: int, chunk: int, seconds: float) -> dict:
 def main(argv: list[str]) -> None:
     parser = arguments(__doc__)
     parser.add_argument("--blocks", type=int, nargs="*", default=[2, 4, 8])
-    parser.add_argument("--windows", type=int, default=512, help="windows per step")
+    parser.add_argument("--layer-norm", action="store_true", help="also with LayerNorm and GELU")
+    parser.add_argument("--windows", type=int, default=1024, help="windows per step")
     parser.add_argument("--chunk", type=int, default=0, help="windows at once; 0 is the default")
     parser.add_argument("--seconds", type=float, default=10.0, help="measuring time per row")
     args = parser.parse_args(argv)
-    rows = [measure(b, args.windows, args.chunk, args.seconds) for b in args.blocks]
+    rows = [
+        measure(b, layer_norm, args.windows, args.chunk, args.seconds)
+        for layer_norm in ([False, True] if args.layer_norm else [False])
+        for b in args.blocks
+    ]
     rows.append(measure_default(args.windows, args.chunk, args.seconds))
     report("training step", rows, args.json)
 
