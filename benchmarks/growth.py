@@ -2,7 +2,7 @@
 
     python benchmarks/growth.py --json
 
-A batch has the same 512 windows throughout, so trajectories should cost nothing and the rest
+A batch has the same number of windows throughout, so trajectories should cost nothing and the rest
 should grow as the arithmetic does. Memory is the largest of the process so far, so rows of one
 table are in order of size, and the paper's size comes from a process of its own.
 """
