@@ -46,17 +46,18 @@ def interpolate(
         step_noise = prior.noise + _roughness(coarse) / context.change(1)
         everything = np.ones(splined.q.shape[:2], bool)
         first = autodecode(model, splined, everything, prior, noise=float(step_noise))
-        composed = Composed(model, factor, context.change(factor))
+        pairs = _pairs(coarse)
+        composed = Composed(model, factor, context.change(factor), pairs.q.shape[1])
         # Small errors of single steps add up over the lag.
         noise = prior.noise * np.sqrt(factor) * context.change(1) / context.change(factor)
         fitted = autodecode(
             composed,
-            coarse,
-            np.ones(coarse.q.shape[:2], bool),
+            pairs,
+            np.ones(pairs.q.shape[:2], bool),
             prior,
             noise=float(noise),
             start=first.codes,
-            max_iterations=8,
+            max_iterations=6,
         )
         refined = refine(model, coarse, fitted.codes, factor, key)
         defect = fitted.loss * context.change(factor) ** 2
@@ -204,31 +205,42 @@ def _fill(stage: AbstractStage, model: DHNModel, coarse, guess, codes, key) -> S
     return jax.tree.map(join, coarse, filled)
 
 
+def _pairs(coarse: StateBlock, most: int = 8) -> StateBlock:
+    """Neighbouring known states at a few places, evenly spread: enough to fit a code on."""
+    starts = np.unique(np.linspace(0, coarse.q.shape[1] - 2, most).astype(int))
+    chosen = np.stack([starts, starts + 1], axis=1).ravel()
+    return StateBlock(coarse.q[:, chosen], coarse.p[:, chosen])
+
+
 class Composed(eqx.Module):
-    """A one-step model seen from states `factor` steps apart: what a code can be fitted on."""
+    """A one-step model seen from pairs of states `factor` steps apart: to fit a code on them."""
 
     model: AbstractForecaster
     factor: int = eqx.field(static=True)
     scale: float = eqx.field(static=True)
+    length: int = eqx.field(static=True)
+    """States of a trajectory: its pairs, one after the other, make one window."""
 
     @property
     def window_shapes(self) -> tuple[WindowShape, ...]:
-        return (WindowShape(2, 1),)
+        return (WindowShape(self.length, 1),)
 
     def stage_residuals(
         self, stage: int, window: StateBlock, z: Float[Array, "n k"]
     ) -> Float[Array, "n m"]:
-        """Where `factor` steps lead, against the next known state."""
+        """Where `factor` steps lead from the first of each pair, against the second."""
         del stage
-        key = jr.key(0)
+        key, n = jr.key(0), z.shape[0]
+        pairs = jax.tree.map(lambda x: x.reshape(-1, 2, x.shape[-1]), window)
+        codes = jnp.repeat(z, self.length // 2, axis=0)
         state, _ = jax.lax.scan(
-            lambda state, _: (self.model.advance(state, z, key), None),
-            window.at(slice(0, 1)),
+            lambda state, _: (self.model.advance(state, codes, key), None),
+            pairs.at(slice(0, 1)),
             None,
             length=self.factor,
         )
-        error = jax.tree.map(lambda a, b: (a - b)[:, 0], state, window.at(slice(1, 2)))
-        return jnp.concatenate(error, axis=1) / self.scale
+        error = jax.tree.map(lambda a, b: a - b, state, pairs.at(slice(1, 2)))
+        return jnp.concatenate([x.reshape(n, -1) for x in error], axis=1) / self.scale
 
 
 def weigh(

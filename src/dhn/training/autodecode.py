@@ -23,6 +23,7 @@ from dhn.training.least_squares import levenberg_marquardt
 
 MAX_DIRECTIONS = 16
 CANDIDATES = 16
+MOST_WINDOWS = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -125,9 +126,12 @@ def autodecode(
         jnp.asarray(max(noise or prior.noise, 1e-12), dtype),
     )
 
+    # Long trajectories without gaps say it all with fewer windows.
+    most = MOST_WINDOWS if np.all(known) else None
+
     def solve(part):
         states, known, start = part
-        return _fit_codes(model, states, known, start, arrays, stages, max_iterations)
+        return _fit_codes(model, states, known, start, arrays, stages, most, max_iterations)
 
     if start is not None:
         start = ((start - prior.mean) @ np.linalg.pinv(prior.basis).T).astype(dtype)
@@ -144,22 +148,30 @@ def _complete(known, shape: WindowShape):
     return complete
 
 
-def _all_windows(states: StateBlock, shape: WindowShape) -> StateBlock:
-    """Every window of every trajectory, `(n * w, length, d)`."""
-    n, T, d = states.q.shape
-    steps = T - shape.reach
-    time = jnp.arange(steps)[:, None] + shape.spacing * jnp.arange(shape.length)
-    return jax.tree.map(lambda x: x[:, time].reshape(n * steps, shape.length, d), states)
+def _window_starts(length: int, shape: WindowShape, most: int | None) -> np.ndarray:
+    """Where windows start: everywhere, or at so many places, evenly spread."""
+    steps = length - shape.reach
+    if most is None or steps <= most:
+        return np.arange(steps)
+    return np.unique(np.linspace(0, steps - 1, most).astype(int))
+
+
+def _all_windows(states: StateBlock, shape: WindowShape, starts: np.ndarray) -> StateBlock:
+    """The windows of every trajectory at these starts, `(n * w, length, d)`."""
+    n, _, d = states.q.shape
+    time = starts[:, None] + shape.spacing * np.arange(shape.length)
+    return jax.tree.map(lambda x: x[:, time].reshape(n * len(starts), shape.length, d), states)
 
 
 @eqx.filter_jit
-def _fit_codes(model, states, known, start, prior, stages, max_iterations):
+def _fit_codes(model, states, known, start, prior, stages, most, max_iterations):
     mean, basis, candidates, noise = prior
     n, r = states.q.shape[0], basis.shape[1]
     shapes = model.window_shapes
     live = [i for i in stages if shapes[i].reach < states.q.shape[1]]
-    windows = {i: _all_windows(states, shapes[i]) for i in live}
-    weights = {i: _complete(known, shapes[i]) for i in live}
+    starts = {i: _window_starts(states.q.shape[1], shapes[i], most) for i in live}
+    windows = {i: _all_windows(states, shapes[i], starts[i]) for i in live}
+    weights = {i: _complete(known, shapes[i])[:, starts[i]] for i in live}
     # Residuals look at clean windows, so what unknown states hold must not reach them as NaN.
     windows = jax.tree.map(lambda x: jnp.nan_to_num(x), windows)
 
