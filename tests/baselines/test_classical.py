@@ -132,6 +132,7 @@ def test_a_parametric_fit_finds_the_length(pendulums):
     np.testing.assert_allclose(said.t, pendulums.t, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_shooting_pays_where_states_are_noisy():
     clean = dhn.simulate("single_pendulum", 4, seed=5)
     noisy = dhn.simulate("single_pendulum", 4, seed=5, noise=0.02)[:, :32]

@@ -98,6 +98,7 @@ def test_list_runs_nothing(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_trained_cell_end_to_end(tmp_path, capsys):
     words = ["reproduce", "completion", "--preset", "smoke", "-o", str(tmp_path), "--json"]
     words += ["--only", "completion.single-pendulum.resnet*", "--workers", "1"]

@@ -107,7 +107,10 @@ def block_jacobian(stage, source, z):
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize(("b", "s", "kind"), [(1, 1, "mlp"), (2, 1, "mlp"), (2, 1, "transformer")])
+@pytest.mark.parametrize(
+    ("b", "s", "kind"),
+    [(1, 1, "mlp"), (2, 1, "mlp"), pytest.param(2, 1, "transformer", marks=pytest.mark.slow)],
+)
 def test_the_linked_map_is_symplectic(b, s, kind, precision):
     """`Jᵀ Ω J = Ω` for any network: 1e-5 in single precision, round-off in double."""
     with jax.enable_x64(precision == "float64"):
@@ -228,7 +231,8 @@ def test_nothing_unknown_costs_nothing():
 
 
 @pytest.mark.parametrize(
-    ("linked", "kind"), [(False, "mlp"), (True, "mlp"), (False, "transformer")]
+    ("linked", "kind"),
+    [(False, "mlp"), (True, "mlp"), pytest.param(False, "transformer", marks=pytest.mark.slow)],
 )
 def test_gradients_of_both_losses_match_finite_differences(linked, kind):
     """By weights and by codes together, along a random direction, in double precision."""

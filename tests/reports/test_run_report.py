@@ -48,6 +48,7 @@ def test_a_run_with_data(place, capsys):
     assert "http:" not in text and "https:" not in text
 
 
+@pytest.mark.slow
 def test_data_of_an_unnamed_system_have_a_stand_in_for_the_energy(place):
     page = place / "unnamed.html"
     report(place, place / "run", place / "unnamed.npz", "-o", page, "--samples", 1)
@@ -63,6 +64,7 @@ def test_a_run_alone_tells_about_the_training(place):
     assert 'alt="forecasts over the truth"' not in text
 
 
+@pytest.mark.slow
 def test_a_trajectory_that_cannot_be_started_is_left_out_and_counted(place, capsys):
     data = dhn.read(place / "test.npz")
     known = np.asarray(data.known).copy()
