@@ -141,6 +141,7 @@ def test_bad_input_gets_one_clear_line(case, data, model):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_calibrated_bands_cover_what_they_claim(data):
     """On trajectories that neither training nor calibration has seen."""
     train = dhn.simulate("single_pendulum", trajectories=200, seed=2)
@@ -153,6 +154,7 @@ def test_calibrated_bands_cover_what_they_claim(data):
     assert abs(found["90 %"] - 0.9) < 0.07
 
 
+@pytest.mark.slow
 def test_learned_damping_finds_the_true_rate():
     """dp/dt = -dH/dq - gamma p with a rate for each trajectory; zero where there is none."""
     for gamma in (0.0, (0.1, 0.3)):

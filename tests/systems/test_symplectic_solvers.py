@@ -150,6 +150,7 @@ def test_steps_are_reversible_in_time(case):
     np.testing.assert_allclose(stepper(case)(there, -0.3, params), y0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [ImplicitMidpoint(), GaussLegendre4(), Leapfrog()])
 def test_inside_diffrax_it_converges_and_has_gradients(solver):
     explicit = isinstance(solver, Leapfrog)

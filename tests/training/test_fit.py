@@ -252,6 +252,7 @@ def test_double_precision():
     assert jax.numpy.zeros(1).dtype == np.float32
 
 
+@pytest.mark.slow
 def test_stages_share_one_codebook_and_denoise(tmp_path):
     """Two resolutions, two Hamiltonians, noise: trained, interrupted and resumed all the same."""
     config = SMALL.model_copy(
