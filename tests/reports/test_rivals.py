@@ -10,8 +10,9 @@ import dhn
 from dhn.baselines.extrapolation import persistence
 from dhn.data.trajectories import Trajectories
 from dhn.evaluation.metrics import Metrics, compare
-from dhn.reports.rivals import Rival, characteristic_period, lead, rivals, trusted
-from dhn.reports.run import Trial
+from dhn.evaluation.period import oscillation_period
+from dhn.evaluation.rivals import Rival, lead, rivals, trusted
+from dhn.evaluation.trial import Trial
 from dhn.reports.run_figures import energies
 from dhn.reports.verdict import sentences
 
@@ -90,8 +91,8 @@ def test_rivals_forecast_from_a_gap_free_end_alone(springs):
 
 
 def test_the_period_of_an_oscillator(springs):
-    assert characteristic_period(springs) == pytest.approx(np.pi, rel=0.015)
-    assert characteristic_period(springs[:, :20]) is None  # less than one period
+    assert oscillation_period(springs) == pytest.approx(np.pi, rel=0.015)
+    assert oscillation_period(springs[:, :20]) is None  # less than one period
 
 
 def trial(truth: Trajectories, observe: int, prediction: Trajectories, **changes) -> Trial:
@@ -103,7 +104,7 @@ def trial(truth: Trajectories, observe: int, prediction: Trajectories, **changes
         others=rivals(truth, observe),
         poor=0,
         left_out=0,
-        period=characteristic_period(truth),
+        period=oscillation_period(truth),
     )
     return dataclasses.replace(made, **changes)
 

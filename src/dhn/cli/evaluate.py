@@ -13,6 +13,9 @@ from dhn.errors import UserError
 if TYPE_CHECKING:
     from rich.console import Console
 
+MOST = 1000
+"""Forecasts that are measured."""
+NOT_RIVALS = ("ahead", "states", "time", "forecast")
 HORIZONS = (1, 2, 4, 8, 16, 32, 64, 112, 256, 512, 1024)
 
 
@@ -22,12 +25,19 @@ class Arguments:
     """Compare completions with the truth: error per horizon, energy, drift, time.
 
     Example: dhn evaluate runs/dp test.npz --observe 16 --plot evaluation.png
+
+    Example: dhn evaluate runs/track track-test.npz --observe 32 --ahead 80 --samples 16
+
+    Long measured runs are forecast two periods ahead from many starting points, other trajectories
+    to their end from their beginning.
     """
 
     run: RunFolder
     data: Data
     observe: PositiveInt = 16
     """States of each trajectory that the model may see."""
+    ahead: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
+    """Forecast so many states from many starting points."""
     samples: PositiveInt = 1
     """More than one: an ensemble, whose bands are drawn and whose coverage is counted."""
     plot: Annotated[Path | None, tyro.conf.arg(metavar="PICTURE")] = None
@@ -40,9 +50,9 @@ def run(args: Arguments) -> Result:
     """Complete every trajectory from its first states and measure the rest."""
     import time
 
-    from dhn.baselines.extrapolation import persistence
     from dhn.cli.compilation import open_run
-    from dhn.evaluation.metrics import compare
+    from dhn.cli.sources import recall
+    from dhn.evaluation.trial import horizons, try_out
     from dhn.evaluation.uncertainty import coverage, crps
 
     if args.plot is not None:
@@ -56,25 +66,25 @@ def run(args: Arguments) -> Result:
             f"{args.data} have {data.q.shape[1]} states. Observe fewer."
         )
     start = time.perf_counter()
-    fits = model.fit_codes(data[:, : args.observe])
-    found = model.forecast(
-        data[:, : args.observe],
-        data.q.shape[1] - args.observe,
-        samples=args.samples,
-        seed=args.seed,
-        fits=fits,
-    )
+    trial = try_out(
+        model, data,
+        train=recall(model, args.run, "train"),
+        validation=recall(model, args.run, "validation"),
+        observe=args.observe, ahead=args.ahead, samples=args.samples, seed=args.seed, most=MOST,
+    )  # fmt: skip
     elapsed = time.perf_counter() - start
-    metrics = compare(found, data)
-    still = compare(persistence(data[:, : args.observe], data.q.shape[1] - args.observe), data)
+    found, metrics, still = trial.prediction, trial.metrics, trial.others[0].metrics
     ahead = metrics.steps - args.observe + 1
     values: dict[str, Any] = {
         "run": str(args.run),
         "data": str(args.data),
         "observed": args.observe,
+        "forecasts": len(trial.truth),
         **metrics.summary(),
-        "persistence": still.summary()["mse"],
-        "poorly_explained": int(model.poorly_explained(fits).sum()),
+        **{rival.name: rival.metrics.summary()["mse"] for rival in trial.others},
+        "period": trial.period,
+        "periods": horizons(trial),
+        "poorly_explained": trial.poor,
         "seconds": elapsed,
         "training_seconds": model.trained.summary["seconds"],
         "horizons": {
@@ -90,14 +100,14 @@ def run(args: Arguments) -> Result:
         },
     }
     if args.samples > 1:
-        values["coverage"] = coverage(found, data)
-        values["crps"] = crps(found, data)
+        values["coverage"] = coverage(found, trial.truth)
+        values["crps"] = crps(found, trial.truth)
     if args.plot is not None:
         from dhn.reports.forecast import figure
         from dhn.reports.style import save
 
         title = f"{args.run}: {args.observe} states seen, {len(metrics.steps)} predicted"
-        save(figure(found, data, metrics, title), args.plot)
+        save(figure(found, trial.truth, metrics, title), args.plot)
         values["plot"] = str(args.plot)
     return Result(values, lambda console: _draw(console, values))
 
@@ -115,6 +125,7 @@ def _draw(console: "Console", values: dict[str, Any]) -> None:
             "" if energy is None else f"{energy:.3g}",
         )
     console.print(table)
+    _draw_periods(console, values)
     console.print(
         f"mean {values['mse']:.3g}, median trajectory {values['median']:.3g}, worst "
         f"{values['worst']:.3g} (normalised: angles in units of pi/2); persistence "
@@ -132,3 +143,17 @@ def _draw(console: "Console", values: dict[str, Any]) -> None:
     console.print(f"{values['seconds']:.1f} s (training took {values['training_seconds']:.0f} s)")
     if values.get("plot"):
         console.print(f"picture: {values['plot']}")
+
+
+def _draw_periods(console: "Console", values: dict[str, Any]) -> None:
+    """Root mean square errors in the data's units, beside the rivals'."""
+    from rich.table import Table
+
+    rivals = [name for name in values["periods"][0] if name not in NOT_RIVALS]
+    table = Table("ahead", "states", "RMS of q", *rivals, box=None)
+    for row in values["periods"]:
+        numbers = (row["forecast"], *(row[name] for name in rivals))
+        table.add_row(row["ahead"], str(row["states"]), *(f"{x:.3g}" for x in numbers))
+    console.print(table)
+    if values["period"] is not None:
+        console.print(f"{values['forecasts']} forecasts; period {values['period']:.3g}")

@@ -94,6 +94,8 @@ class Arguments:
     """Fractions of each run in time: train,test or train,validation,test, a file for each."""
     test_trials: Annotated[str | None, tyro.conf.arg(metavar="PATTERN")] = None
     """Trials that go to the test file as a whole, such as vad*."""
+    validation_trials: Annotated[str | None, tyro.conf.arg(metavar="PATTERN")] = None
+    """Trials that go to the validation file as a whole, beside --test-trials."""
     seed: Seed = 0
     json: Json = False
 
@@ -105,7 +107,7 @@ def run(args: Arguments) -> Result:
         name: getattr(args, name)
         for name in (
             *("time", "trial", "rate", "time_unit", "y_down", "degrees", "dt", "gap", "smooth"),
-            *("edges", "segment", "hop", "codes", "test_trials"),
+            *("edges", "segment", "hop", "codes", "test_trials", "validation_trials"),
         )
     }
     for name in ("q", "v", "p", "markers", "angles"):

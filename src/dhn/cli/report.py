@@ -31,13 +31,16 @@ class Arguments:
         tyro.conf.arg(metavar="DIR", help="Folder made by `dhn train` or `dhn reproduce`."),
     ]
     data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE")] = None
-    """Trajectories that the model has not seen: forecasts are compared with them."""
+    """Trajectories that the model has not seen: forecasts are compared with them. By default
+    NAME-test beside NAME-train, where the run was trained on that."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="PAGE")] = None
     """The page; report.html in the folder by default."""
     train: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """The training data, from which the linear model to beat then learns too."""
+    """The training data, from which the linear model to beat learns too; the run's by default."""
     observe: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
     """States of each trajectory that the model may see; 16, or half of a shorter one."""
+    ahead: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
+    """Forecast so many states from many starting points; as in `dhn evaluate` by default."""
     samples: PositiveInt = 16
     """Forecasts of each trajectory, whose spread makes the bands."""
     seed: Seed = 0
@@ -56,16 +59,22 @@ def run(args: Arguments) -> Result:
         return _reproduction(args, output)
 
     from dhn.cli.compilation import use_cache
+    from dhn.cli.sources import find, recall
     from dhn.data import read
+    from dhn.inference import load
     from dhn.reports.run import write_run_report
 
     use_cache()
+    model = load(args.folder)
+    tested = args.data or find(model, args.folder, "test")
     values = write_run_report(
         args.folder,
-        None if args.data is None else read(args.data),
+        None if tested is None else read(tested),
         output,
-        train=None if args.train is None else read(args.train),
+        train=recall(model, args.folder, "train") if args.train is None else read(args.train),
+        validation=recall(model, args.folder, "validation"),
         observe=args.observe,
+        ahead=args.ahead,
         samples=args.samples,
         seed=args.seed,
     )

@@ -8,6 +8,7 @@ import tyro
 
 from dhn.cli.arguments import Data, Json, PositiveInt, Seed, seconds
 from dhn.cli.result import Result
+from dhn.cli.sources import describe, sibling
 from dhn.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ class Arguments:
     Example: dhn train dp.npz -o runs/dp --budget 5m
 
     Example: dhn train dp.npz -o runs/paper --preset paper --steps 20000 --set width=64
+
+    Measured data (from `dhn import`) are taken to be damped, and if they were split, the file
+    NAME-validation beside NAME-train sets the error bars; `--set damping=none` and
+    `--validation none` say otherwise.
     """
 
     data: Data
@@ -42,6 +47,10 @@ class Arguments:
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
     ] = ()
     """Any option of the model or the recipe: block_size=4, width=64, learning_rate=0.002, ..."""
+    validation: Annotated[Path | None, tyro.conf.arg(metavar="FILE|none")] = None
+    """Trajectories kept from training, on which the error bars of forecasts are set."""
+    ensemble: PositiveInt = 1
+    """Train so many models, differing by their seed; forecasts use all of them."""
     tensorboard: tyro.conf.FlagCreatePairsOff[bool] = False
     """Write curves for TensorBoard too (needs dhn[tensorboard])."""
     seed: Seed = 0
@@ -59,7 +68,9 @@ def run(args: Arguments) -> Result:
 
     from dhn.cli.compilation import use_cache
     from dhn.data import read
-    from dhn.inference.estimator import make_estimator
+    from dhn.data.measured import is_measured
+    from dhn.inference.artifact import member_folder
+    from dhn.inference.estimator import load, make_estimator
 
     use_cache()
     data = read(args.data)
@@ -68,24 +79,59 @@ def run(args: Arguments) -> Result:
         raise UserError(
             f"{args.output} holds a trained model already; choose another folder, or remove it."
         )
-    model = make_estimator(args.model, args.preset, {**options, "seed": args.seed})
-    model.fit(
-        data,
-        steps=args.steps,
-        budget=budget,
-        directory=args.output,
-        resume=args.resume,
-        progress=not args.json,
-        tensorboard=args.tensorboard,
-        calibrate=True,
+    held = _validation(args)
+    kept = None if held is None else read(held)
+    notes = []
+    if held is not None and args.validation is None:
+        notes.append(f"error bars are set on {held}, beside the training file")
+    if is_measured(data) and args.model == "dhn" and "damping" not in options:
+        options["damping"] = "learned"
+        notes.append("measured data: damping is learned too (--set damping=none for none)")
+    if not args.json:
+        for note in notes:
+            print(note, flush=True)
+    source = describe(
+        args.output,
+        train=(args.data, data),
+        validation=None if held is None or kept is None else (held, kept),
     )
+    share = None if budget is None else budget / args.ensemble
+    models = []
+    for number in range(args.ensemble):
+        model = make_estimator(args.model, args.preset, {**options, "seed": args.seed + number})
+        folder = args.output if number == 0 else member_folder(args.output, number)
+        if number and (folder / "model.safetensors").exists():
+            models.append(load(folder))
+            continue
+        models.append(
+            model.fit(
+                data, steps=args.steps, budget=share, directory=folder, resume=args.resume,
+                progress=not args.json, tensorboard=args.tensorboard,
+                calibrate=args.ensemble == 1, validation=kept, source=source,
+            )
+        )  # fmt: skip
+    model = models[0]
+    if args.ensemble > 1:
+        model = model.joined_by(models[1:])
+        model.calibrate(kept if kept is not None else model.held_out(data))
+        model.trained.save(args.output)
     found = {
         "run": str(args.output),
         "model": model.config.kind,
         **model.trained.summary,
+        "seconds": sum(one.trained.summary["seconds"] for one in models),
+        "ensemble": args.ensemble,
         "parameters": model.parameters,
+        "notes": notes,
     }
     return Result(found, lambda console: _draw(console, found))
+
+
+def _validation(args: Arguments) -> Path | None:
+    """The file that was named, else the one beside the training file."""
+    if args.validation is None:
+        return sibling(args.data, "validation")
+    return None if str(args.validation) == "none" else args.validation
 
 
 def named_values(items: tuple[str, ...], flag: str) -> dict[str, Any]:
@@ -107,7 +153,9 @@ def named_values(items: tuple[str, ...], flag: str) -> dict[str, Any]:
 def _draw(console: "Console", found: dict[str, Any]) -> None:
     validation = found["validation"]
     console.print(
-        f"{found['run']}: {found['model']} with {found['parameters']} parameters, "
+        f"{found['run']}: "
+        + (f"{found['ensemble']} times " if found["ensemble"] > 1 else "")
+        + f"{found['model']} with {found['parameters']} parameters, "
         f"{found['steps']} steps on {found['trajectories']} trajectories "
         f"in {found['seconds']:.0f} s"
         + (f", validation loss {validation:.3g}" if validation is not None else ""),

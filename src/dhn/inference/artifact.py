@@ -21,6 +21,11 @@ from dhn.training.storage import fill_tree, load_arrays, save_arrays, tree_array
 FILE = "model.safetensors"
 
 
+def member_folder(path: str | os.PathLike[str], number: int) -> Path:
+    """Where the other models of an ensemble lie in its run folder."""
+    return Path(path) / f"member{number}"
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Artifact:
     """Weights, codes, scaling and where they came from."""

@@ -23,20 +23,32 @@ class Calibration:
 
     error: Float[np.ndarray, "H 2 d"]
     """Root mean square error of q and p at each horizon."""
-    factors: Float[np.ndarray, "H levels"]
+    factors: Float[np.ndarray, "H levels 2"]
+    """For q and for p."""
 
     @classmethod
     def fit(
         cls, errors: Float[np.ndarray, "m H 2 d"], spreads: Float[np.ndarray, "m H 2 d"]
     ) -> "Calibration":
-        """Neighbouring horizons share their factors, else few trajectories would mean noise."""
-        error = np.sqrt(np.mean(errors**2, axis=0))
+        """From `m` forecasts; errors are NaN where nothing was measured.
+
+        Neighbouring horizons share their factors, else few trajectories would mean noise. The
+        horizon ends where the last measurement does.
+        """
+        measured = np.flatnonzero(np.isfinite(errors).any((0, 2, 3)))
+        horizon = int(measured[-1]) + 1 if measured.size else 0
+        errors, spreads = errors[:, :horizon], spreads[:, :horizon]
+        counted = np.isfinite(errors)
+        total = np.where(counted, errors, 0.0) ** 2
+        error = np.sqrt(total.sum(0) / np.maximum(counted.sum(0), 1))
         units = np.abs(errors) / np.sqrt(spreads**2 + error**2 + 1e-30)
-        horizon = errors.shape[1]
         edges = np.unique(np.linspace(0, horizon, BINS + 1).astype(int))
-        factors = np.zeros((horizon, len(LEVELS)))
+        factors = np.ones((horizon, len(LEVELS), 2))
         for first, last in itertools.pairwise(edges):
-            factors[first:last] = np.quantile(units[:, first:last], LEVELS)
+            for part in range(2):
+                here = units[:, first:last, part]
+                if np.isfinite(here).any():
+                    factors[first:last, :, part] = np.nanquantile(here, LEVELS)
         return cls(error, factors)
 
     def half_widths(
@@ -47,7 +59,7 @@ class Calibration:
         row = np.minimum(np.arange(steps), known - 1)
         growth = np.maximum((np.arange(steps) + 1) / known, 1.0)[:, None, None]
         unit = np.sqrt(spread**2 + (self.error[row] * growth) ** 2)
-        return {level: self.factors[row, i][:, None, None] * unit for i, level in enumerate(LEVELS)}
+        return {level: self.factors[row, i][..., None] * unit for i, level in enumerate(LEVELS)}
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return {"calibration/error": self.error, "calibration/factors": self.factors}

@@ -7,6 +7,7 @@ A thin face over pure functions; everything it does can be done with `training.f
 import abc
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,13 +20,15 @@ from dhn.blocks import StateBlock
 from dhn.data.scaling import Scaler
 from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
-from dhn.inference.artifact import Artifact, load_artifact
+from dhn.inference.artifact import Artifact, load_artifact, member_folder
 from dhn.inference.calibration import Calibration
+from dhn.inference.checks import check_context, check_data
 from dhn.inference.forecast import forecast
+from dhn.inference.held_out import held_out, rehearsal
 from dhn.inference.interpolate import interpolate
 from dhn.inference.observation import Observation
 from dhn.inference.options import apply_options
-from dhn.inference.outputs import joined, stacked, with_momenta
+from dhn.inference.outputs import joined, stacked, together, with_momenta
 from dhn.inference.probe import LinearProbe
 from dhn.inference.registry import config_class
 from dhn.inference.shooting import Shot, shoot
@@ -36,7 +39,6 @@ from dhn.training.autodecode import CodeFit, CodePrior, autodecode
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
 from dhn.training.prepare import make_context, usable_states
-from dhn.training.validation import choose_split
 
 POOR_FIT = 100.0
 """A mean squared residual so many times the training set's calls for a warning."""
@@ -48,6 +50,8 @@ class AbstractEstimator(abc.ABC):
     config: Any
     training: TrainingConfig
     artifact: Artifact | None
+    members: "tuple[AbstractEstimator, ...]" = ()
+    """More models of the same data, whose forecasts are taken together with this one's."""
 
     def fit(
         self,
@@ -60,12 +64,15 @@ class AbstractEstimator(abc.ABC):
         progress: bool = False,
         tensorboard: bool = False,
         calibrate: bool = False,
+        validation: Trajectories | None = None,
+        source: dict[str, Any] | None = None,
     ) -> "AbstractEstimator":
         """Train on these trajectories, for `steps` optimiser steps or `budget` seconds.
 
         With a `directory` the run checkpoints itself there, can be resumed, and leaves the trained
-        model in it. `calibrate` measures forecasts on the trajectories that training held out for
-        validation, so that the bands of later forecasts cover what they claim.
+        model in it. `calibrate` measures forecasts on `validation`, else on the trajectories that
+        training held out itself, so that the bands of later forecasts cover what they claim.
+        `source` says where the data come from and is kept with the model.
         """
         training = (
             self.training if steps is None else self.training.model_copy(update={"steps": steps})
@@ -99,30 +106,37 @@ class AbstractEstimator(abc.ABC):
                 "residual": result.noise,
                 "trajectories": len(train),
                 "fingerprint": train.fingerprint(),
+                **({"data": source} if source else {}),
             },
         )
         if calibrate and isinstance(result.model, AbstractForecaster):
-            self._calibrate(train)
+            self.calibrate(self.held_out(train) if validation is None else validation)
         if directory is not None:
             self.artifact.save(directory)
         return self
 
-    def _calibrate(self, train: Trajectories, samples: int = 8, most: int = 64) -> None:
-        """Complete held-out trajectories from their first quarter and keep how wrong that was."""
+    def held_out(self, train: Trajectories) -> Trajectories | None:
+        """The trajectories that training kept aside, if it did."""
+        return held_out(self.trained, train)
+
+    def calibrate(
+        self, held: Trajectories | None, *, observe: int | None = None, samples: int = 8
+    ) -> None:
+        """Forecast trajectories that training did not see and keep how wrong that was.
+
+        They are completed from their first `observe` states, by default a quarter, up to 16; long
+        measured runs from many starting points.
+        """
         made = self.trained
-        known = usable_states(train)
-        split = choose_split(
-            known, made.model.window_shapes, made.training.validation, made.training.seed
-        )
-        rows = np.flatnonzero(split.held_out & known.all(1))[:most]
-        observe = max(self.forecaster.context_length + 1, min(16, train.states // 4))
-        if not len(rows) or observe >= train.states:
+        found = None if held is None else rehearsal(held, self.forecaster.context_length, observe)
+        if found is None:
             return
-        held = train[rows]
-        paths = self._paths(held[:, :observe], train.states - observe, samples=samples)
-        found = np.stack([stacked(path) for path in paths])
+        held, observe = found
+        paths = self._paths(held[:, :observe], held.states - observe, samples=samples)
+        guesses = np.stack([stacked(path) for path in paths])
         truth = stacked(StateBlock(*made.scaler.transform(held)))[:, observe:]
-        calibration = Calibration.fit(found[0] - truth, found.std(0))
+        truth = np.where(usable_states(held)[:, observe:, None, None], truth, np.nan)
+        calibration = Calibration.fit(guesses[0] - truth, guesses.std(0))
         self.artifact = dataclasses.replace(made, extra={**made.extra, **calibration.to_arrays()})
 
     @property
@@ -190,6 +204,13 @@ class AbstractEstimator(abc.ABC):
     ) -> list[StateBlock]:
         """Scaled forecasts: the deterministic one, then samples of the posterior."""
         made = self.trained
+        if self.members and codes is None:
+            alone, share = Loaded(made), -(-samples // (len(self.members) + 1))
+            each = [
+                model._paths(observed, steps, None, None, method, share, seed + k)
+                for k, model in enumerate((alone, *self.members))
+            ]
+            return together(each, samples)
         if steps < 1:
             raise UserError(f"steps must be at least 1; got {steps}.")
         states, known = self._states(observed)
@@ -245,7 +266,7 @@ class AbstractEstimator(abc.ABC):
             shot = self._shot(observed, states, known, fits)
             start = shot.path.at(slice(-length, None))
             return Observation(start, shot.codes, shot.code_root, shot.end_root)
-        self._check_context(known)
+        check_context(length, known)
         start = states.at(slice(-length, None))
         if codes is not None:
             return Observation(start, np.asarray(codes), None, None)
@@ -267,7 +288,7 @@ class AbstractEstimator(abc.ABC):
     def interpolate(self, sparse: Trajectories, factor: int, *, seed: int = 0) -> Trajectories:
         """`factor - 1` states between each two known ones."""
         made = self.trained
-        self._check_data(sparse, factor)
+        check_data(made, sparse, factor)
         q, p = made.scaler.transform(sparse)
         if not np.isfinite(q).all() or not np.isfinite(p).all():
             raise UserError("interpolation needs all states of the coarse grid known; found gaps.")
@@ -302,49 +323,24 @@ class AbstractEstimator(abc.ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Everything needed to use the model, into one folder."""
         self.trained.save(path)
+        for number, member in enumerate(self.members, 1):
+            member.trained.save(member_folder(path, number))
+
+    def joined_by(self, members: "Sequence[AbstractEstimator]") -> "Loaded":
+        """An ensemble: forecasts are means over all models and their spread is in the bands.
+
+        What else a model does (infer, interpolate, denoise) this one does alone.
+        """
+        made = self.trained
+        summary = {**made.summary, "ensemble": 1 + len(members)}
+        return Loaded(dataclasses.replace(made, summary=summary), tuple(members))
 
     def _states(self, data: Trajectories) -> tuple[StateBlock, np.ndarray]:
-        self._check_data(data)
+        check_data(self.trained, data)
         known = usable_states(data)
         q, p = self.trained.scaler.transform(data)
         clean = [np.where(known[..., None], x, 0.0) for x in (q, p)]
         return StateBlock(*clean), known
-
-    def _check_data(self, data: Trajectories, factor: int = 1) -> None:
-        made = self.trained
-        if data.dim != made.context.dim:
-            raise UserError(
-                f"the model was trained on {made.context.dim} coordinates "
-                f"({', '.join(made.names)}), but these data have {data.dim} "
-                f"({', '.join(data.names)}). Use data of the same system."
-            )
-        if data.momenta is None:
-            raise UserError(
-                "these data have neither momenta p nor velocities v, which the model needs; add "
-                "them (`dhn import` can derive velocities)."
-            )
-        if data.q.shape[1] > 1:
-            step = data.time_step / factor
-            if not np.isclose(step, made.context.time_step, rtol=1e-4):
-                grid = f"{data.time_step:.6g}" + (f" / {factor}" if factor > 1 else "")
-                raise UserError(
-                    f"the model was trained with time step {made.context.time_step:.6g}, but "
-                    f"these data have {grid}. Resample them, or train a model on this grid."
-                )
-
-    def _check_context(self, known: np.ndarray) -> None:
-        length = self.forecaster.context_length
-        if known.shape[1] < length:
-            raise UserError(
-                f"a forecast starts from {length} observed states; got {known.shape[1]}. "
-                f"Observe at least {length}."
-            )
-        broken = ~known[:, -length:].all(1)
-        if broken.any():
-            raise UserError(
-                f"a forecast starts from the last {length} observed states, but trajectory "
-                f"{int(np.argmax(broken))} has a gap there. Fill the gap or observe fewer states."
-            )
 
 
 class DHN(AbstractEstimator):
@@ -376,17 +372,21 @@ class Baseline(AbstractEstimator):
 
 
 class Loaded(AbstractEstimator):
-    """A trained model from disk."""
+    """A trained model from disk, or several of the same data."""
 
-    def __init__(self, artifact: Artifact):
+    def __init__(self, artifact: Artifact, members: tuple[AbstractEstimator, ...] = ()):
         self.artifact = artifact
+        self.members = members
         self.config = artifact.config
         self.training = artifact.training
 
 
 def load(path: str | os.PathLike[str]) -> Loaded:
     """A model saved by `save` or by a training run; nothing needs to be repeated."""
-    return Loaded(load_artifact(Path(path)))
+    made = load_artifact(Path(path))
+    count = made.summary.get("ensemble", 1)
+    members = [load_artifact(member_folder(path, number)) for number in range(1, count)]
+    return Loaded(made, tuple(Loaded(member) for member in members))
 
 
 def make_estimator(kind: str, preset: str, options: dict[str, Any]) -> AbstractEstimator:

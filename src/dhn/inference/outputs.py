@@ -17,6 +17,13 @@ def stacked(states: StateBlock) -> np.ndarray:
     return np.stack([np.asarray(x, np.float64) for x in states], axis=2)
 
 
+def together(each: list[list[StateBlock]], samples: int) -> list[StateBlock]:
+    """Paths of several models as of one: their mean first, then all of theirs if `samples > 1`."""
+    best = [paths[0] for paths in each]
+    mean = StateBlock(*(np.mean([path[i] for path in best], axis=0) for i in (0, 1)))
+    return [mean] if samples == 1 else [mean, *(path for paths in each for path in paths)]
+
+
 def joined(
     observed: Trajectories,
     paths: list[StateBlock],

@@ -1,17 +1,14 @@
 """The report of a trained model on a person's own data: a verdict first, then what it rests on."""
 
-import dataclasses
 import json
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
 from dhn.data.trajectories import Trajectories
-from dhn.errors import UserError
-from dhn.evaluation.metrics import Metrics, compare
+from dhn.evaluation.trial import MOST, Trial, horizons, try_out
 from dhn.evaluation.uncertainty import coverage, crps
 from dhn.inference import AbstractEstimator, load
 from dhn.reports.animation import film, player, rod_lengths
@@ -31,7 +28,6 @@ from dhn.reports.html import (
     write_page,
 )
 from dhn.reports.inspect import figure as data_figure
-from dhn.reports.rivals import Rival, characteristic_period, rivals
 from dhn.reports.run_figures import (
     energy_figure,
     error_figure,
@@ -41,37 +37,7 @@ from dhn.reports.run_figures import (
 )
 from dhn.reports.verdict import sentences
 
-MOST = 200  # trajectories; more would cost time and change no picture
 Section = tuple[str, str, Html]
-
-
-@final
-@dataclasses.dataclass(frozen=True, eq=False)
-class Trial:
-    """A model's forecast of states that it was not shown, and what others say about them."""
-
-    truth: Trajectories
-    observe: int
-    prediction: Trajectories
-    metrics: Metrics
-    others: list[Rival]
-    poor: int
-    left_out: int
-    period: float | None
-
-    @property
-    def unit(self) -> str:
-        """Of time; nothing where the data do not say."""
-        return self.truth.units.get("t", "")
-
-    @property
-    def rows(self) -> dict[str, int]:
-        """A good, a usual and a bad trajectory."""
-        order = np.argsort(self.metrics.per_trajectory)
-        picks = {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}
-        if len(order) < 3:
-            picks = {"forecast": order[0]}
-        return {name: int(row) for name, row in picks.items()}
 
 
 def write_run_report(
@@ -80,13 +46,20 @@ def write_run_report(
     output: Path,
     *,
     train: Trajectories | None = None,
+    validation: Trajectories | None = None,
     observe: int | None = None,
+    ahead: int | None = None,
     samples: int = 16,
     seed: int = 0,
 ) -> dict[str, Any]:
     """One self-contained page; returns its numbers."""
     model = load(run)
-    trial = None if data is None else try_out(model, data, train, observe, samples, seed)
+    trial = None
+    if data is not None:
+        trial = try_out(
+            model, data, train=train, validation=validation,
+            observe=observe, ahead=ahead, samples=samples, seed=seed,
+        )  # fmt: skip
     said = sentences(trial) if trial is not None else []
     opening = []
     if said:
@@ -116,48 +89,6 @@ def write_run_report(
         "verdict": said,
         **({} if trial is None else {"mse": trial.metrics.summary()["mse"]}),
     }
-
-
-def try_out(
-    model: AbstractEstimator,
-    data: Trajectories,
-    train: Trajectories | None,
-    observe: int | None,
-    samples: int,
-    seed: int,
-) -> Trial:
-    """Forecast everything after the first states of every trajectory that has them."""
-    observe = min(16, data.states // 2) if observe is None else observe
-    length = model.forecaster.context_length
-    if not length <= observe < data.states:
-        raise UserError(
-            f"--observe must lie between {length} (what the model starts from) and "
-            f"{data.states - 1} (one less than the states of the data); got {observe}."
-        )
-    known = np.asarray(data.known)
-    usable = known[:, observe - length : observe].all(1) & known[:, observe:].any(1)
-    rows = np.flatnonzero(usable)[:MOST]
-    if not rows.size:
-        raise UserError(
-            f"no trajectory has its states {observe - length} to {observe - 1} without a gap and "
-            f"measured states after them; choose another --observe."
-        )
-    truth = data[rows]
-    observed = truth[:, :observe]
-    fits = model.fit_codes(observed)
-    prediction = model.forecast(
-        observed, truth.states - observe, fits=fits, samples=samples, seed=seed
-    )
-    return Trial(
-        truth=truth,
-        observe=observe,
-        prediction=prediction,
-        metrics=compare(prediction, truth),
-        others=rivals(truth, observe, train),
-        poor=int(model.poorly_explained(fits).sum()),
-        left_out=len(data) - len(rows),
-        period=characteristic_period(data),
-    )
 
 
 def _data(data: Trajectories) -> Section:
@@ -200,26 +131,18 @@ def _forecasts(trial: Trial) -> Section:
 
 
 def _horizons(trial: Trial) -> Html:
-    """Errors at a few times ahead: fractions of the period where there is one."""
-    step, steps = trial.truth.time_step, len(trial.metrics.steps)
-    marks = {"one state": 1, "the end": steps}
-    if trial.period is not None:
-        for name, share in (("0.1 period", 0.1), ("0.5 period", 0.5), ("1 period", 1.0)):
-            marks[name] = round(share * trial.period / step)
-    else:
-        marks |= {"a quarter": steps // 4, "half": steps // 2}
-    marks = {name: k for name, k in marks.items() if 1 <= k <= steps}
-    rows = []
-    for name, k in sorted(marks.items(), key=lambda item: item[1]):
-        errors = [m.mse_normalised[k - 1] for m in (trial.metrics, *_others(trial))]
-        time = f"{number(k * step)} {trial.unit}".strip()
-        rows.append((name, k, time, *(float(np.sqrt(e)) for e in errors)))
-    header = ("ahead", "states", "time", "forecast", *(rival.name for rival in trial.others))
-    return table(header, rows)
-
-
-def _others(trial: Trial) -> Sequence[Metrics]:
-    return [rival.metrics for rival in trial.others]
+    """Errors at a few times ahead, in the units of the data."""
+    names = ["forecast", *(rival.name for rival in trial.others)]
+    rows = [
+        (
+            row["ahead"],
+            row["states"],
+            f"{number(row['time'])} {trial.unit}".strip(),
+            *(row[name] for name in names),
+        )
+        for row in horizons(trial)
+    ]
+    return table(("ahead", "states", "time", *names), rows)
 
 
 def _film(trial: Trial) -> list[Html]:

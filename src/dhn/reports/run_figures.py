@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from dhn.data.trajectories import Trajectories
 from dhn.evaluation.metrics import Metrics, energy
-from dhn.reports.rivals import Rival
+from dhn.evaluation.rivals import Rival
 from dhn.reports.style import COLOURS, INK, QUIET, new_figure, style, symbol
 
 if TYPE_CHECKING:

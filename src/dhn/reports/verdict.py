@@ -1,13 +1,9 @@
 """The verdict in plain words: how far ahead a forecast is worth having, and where it is not."""
 
-from typing import TYPE_CHECKING
-
+from dhn.evaluation.rivals import Rival, lead, trusted
+from dhn.evaluation.trial import Trial
 from dhn.evaluation.uncertainty import BANDS, coverage
 from dhn.reports.html import number
-from dhn.reports.rivals import Rival, lead, trusted
-
-if TYPE_CHECKING:
-    from dhn.reports.run import Trial
 
 TRUSTED = 0.1
 FEW = 3
@@ -16,7 +12,7 @@ HONEST = 0.1
 """A band is called honest if its coverage is within so much of its name."""
 
 
-def sentences(trial: "Trial") -> list[str]:
+def sentences(trial: Trial) -> list[str]:
     """A few sentences a person can act on."""
     found = [_reach(trial), *(_against(trial, rival) for rival in trial.others)]
     if trial.prediction.q_quantiles:
@@ -34,7 +30,7 @@ def sentences(trial: "Trial") -> list[str]:
     return found
 
 
-def _reach(trial: "Trial") -> str:
+def _reach(trial: Trial) -> str:
     until, steps = trusted(trial.metrics, TRUSTED), len(trial.metrics.steps)
     size = f"{TRUSTED:.0%} of its unit (a right angle, or one standard deviation)"
     if until == 0:
@@ -44,7 +40,7 @@ def _reach(trial: "Trial") -> str:
     return f"The error stays below {size} for {_ahead(trial, until)}, and grows beyond it after."
 
 
-def _against(trial: "Trial", rival: Rival) -> str:
+def _against(trial: Trial, rival: Rival) -> str:
     found = lead(trial.metrics, rival.metrics)
     if not found.worse:
         return f"It beats {rival.name} at all {_ahead(trial, found.steps)}."
@@ -60,7 +56,7 @@ def _against(trial: "Trial", rival: Rival) -> str:
     )
 
 
-def _stretch(trial: "Trial", first: int, last: int) -> str:
+def _stretch(trial: Trial, first: int, last: int) -> str:
     step = trial.truth.time_step
     if first == last:
         return f"at state {first} ahead ({number(first * step)} {trial.unit}".strip() + ")"
@@ -68,7 +64,7 @@ def _stretch(trial: "Trial", first: int, last: int) -> str:
     return f"from {first} to {last} states ahead ({times})"
 
 
-def _bands(trial: "Trial") -> str:
+def _bands(trial: Trial) -> str:
     shares = coverage(trial.prediction, trial.truth)
     parts, honest = [], True
     for name, share in shares.items():
@@ -83,7 +79,7 @@ def _bands(trial: "Trial") -> str:
     return f"Its error bars are {kind}: {words} of the measured states."
 
 
-def _ahead(trial: "Trial", steps: int) -> str:
+def _ahead(trial: Trial, steps: int) -> str:
     time = f"{number(steps * trial.truth.time_step)} {trial.unit}".strip()
     periods = ""
     if trial.period is not None:

@@ -185,6 +185,11 @@ def test_cells_of_a_mat_file(tmp_path):
     assert train.ids == ("cart-id-1", "cart-id-2", "cart-id-3") and test.ids == ("cart-vad",)
     np.testing.assert_allclose(train.q[2, :50, 1], oscillator(truth["id"][2], 3)[0], rtol=1e-14)
     np.testing.assert_allclose(train.v[1, :, 0], oscillator(truth["id"][1], 1)[1], rtol=1e-14)
+    parts = import_measured(file, test_trials="vad", validation_trials="id-3", **options).parts
+    assert {part: len(data) for part, data in parts.items()} == {
+        "train": 2, "validation": 1, "test": 1
+    }  # fmt: skip
+    assert parts["validation"].ids == ("cart-id-3",)
     # One variable, all of its rows, and the file's own dt instead of times.
     data = import_measured(file, q="Y_id").parts["all"]
     assert data.dim == 4 and data.time_step == pytest.approx(0.01)

@@ -227,6 +227,7 @@ def test_variables_that_do_not_fit(tmp_path, variables, options, message):
         ({"params": {"l": 1}}, "name the system, too"),
         ({"edges": "burn"}, "edges must be one of mark, drop, keep"),
         ({"split": (0.5, 0.3, 0.2), "test_trials": "b"}, "test_trials already names the test part"),
+        ({"validation_trials": "b"}, "name test_trials, too"),
         ({"colour": "red"}, "there is no import option 'colour'"),
     ],
 )

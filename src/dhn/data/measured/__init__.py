@@ -9,7 +9,7 @@ from dhn.data.measured.importing import (
 )
 from dhn.data.measured.options import ImportOptions
 from dhn.data.measured.report import ImportReport
-from dhn.data.measured.segments import code_groups, run_of
+from dhn.data.measured.segments import code_groups, is_measured, run_of
 
 __all__ = [
     "ImportOptions",
@@ -17,6 +17,7 @@ __all__ = [
     "Imported",
     "code_groups",
     "import_measured",
+    "is_measured",
     "read_measured",
     "run_import",
     "run_of",

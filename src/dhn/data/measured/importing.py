@@ -77,7 +77,7 @@ def read_measured(
     files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Any
 ) -> Trajectories:
     """`import_measured` without a report, for one set of trajectories."""
-    for name in ("split", "test_trials"):
+    for name in ("split", "test_trials", "validation_trials"):
         if options.get(name):
             raise UserError(f"{name} makes several parts; use dhn.data.measured.import_measured.")
     return import_measured(files, **options).parts[WHOLE]
@@ -203,30 +203,39 @@ _Parts = dict[str, list[tuple[str, Run, float]]]
 def _parts(runs: list[Run], options: ImportOptions) -> _Parts:
     """Part -> (id, rows, time of the run's first row), training first."""
     parts: _Parts = {}
+    whole: dict[str, list[Run]] = {}
     rest = runs
-    if options.test_trials is not None:
-        chosen = [x for x in runs if fnmatch.fnmatch(x.id, f"*{options.test_trials}*")]
-        rest = [x for x in runs if x not in chosen]
-        if not chosen or not rest:
-            which = "every" if chosen else "no"
-            raise UserError(
-                f"{which} trial fits {options.test_trials!r}; the trials are "
-                f"{', '.join(x.id for x in runs[:12])}{', ...' if len(runs) > 12 else ''}."
-            )
+    patterns = (("test", options.test_trials), ("validation", options.validation_trials))
+    for part, pattern in patterns:
+        if pattern is not None:
+            whole[part] = _chosen(rest, pattern, runs)
+            rest = [x for x in rest if x not in whole[part]]
     names = ("train", "validation", "test")
     if options.test_trials is None and len(options.split) == 2:
         names = ("train", "test")
     for run in rest:
         pieces = divide(run, options.split) if options.split else [run]
-        labels = names if options.split or options.test_trials else (WHOLE,)
+        labels = names if options.split or whole else (WHOLE,)
         for part, piece in zip(labels, pieces, strict=False):
             if len(piece) >= 4:
                 parts.setdefault(part, []).append((run.id, piece, float(run.t[0])))
-    if options.test_trials is not None:
-        parts["test"] = [(x.id, x, float(x.t[0])) for x in chosen]
+    for part, chosen in whole.items():
+        parts[part] = [(x.id, x, float(x.t[0])) for x in chosen]
     return {
         part: parts[part] for part in (WHOLE, *dict.fromkeys((*names, "test"))) if part in parts
     }
+
+
+def _chosen(rest: list[Run], pattern: str, runs: list[Run]) -> list[Run]:
+    """The trials of `rest` that a pattern names: some, but not all."""
+    chosen = [x for x in rest if fnmatch.fnmatch(x.id, f"*{pattern}*")]
+    if not chosen or len(chosen) == len(rest):
+        which = "every" if chosen else "no"
+        raise UserError(
+            f"{which} trial fits {pattern!r}; the trials are "
+            f"{', '.join(x.id for x in runs[:12])}{', ...' if len(runs) > 12 else ''}."
+        )
+    return chosen
 
 
 def _grid(parts: _Parts, plan: Any, options: ImportOptions) -> dict[str, list[Gridded]]:

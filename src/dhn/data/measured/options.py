@@ -86,6 +86,8 @@ class ImportOptions:
     """Fractions of every run, in time, for train(, validation) and test."""
     test_trials: str | None = None
     """Trials (a pattern such as `vad*`) that go to the test part as a whole."""
+    validation_trials: str | None = None
+    """Trials that go to the validation part as a whole."""
 
     def __post_init__(self):
         self._check()
@@ -128,6 +130,10 @@ class ImportOptions:
                 )
         if self.split:
             self._check_split()
+        if self.validation_trials is not None and (self.split or self.test_trials is None):
+            raise UserError(
+                "validation_trials names whole trials; name test_trials, too, and leave split out."
+            )
 
     def _check_split(self) -> None:
         fits = len(self.split) in (2, 3) and all(x > 0 for x in self.split)

@@ -45,6 +45,11 @@ def run_of(id: str) -> str:
     return id.rpartition(SEGMENT)[0] or id
 
 
+def is_measured(data: Trajectories) -> bool:
+    """Whether the data come from `dhn import`."""
+    return CODES in data.meta
+
+
 def code_groups(data: Trajectories) -> Int[np.ndarray, " n"]:
     """Row of the codebook that each trajectory uses: 0, 1, ... in order of appearance.
 

@@ -8,12 +8,13 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.baselines.extrapolation import LinearDMD, persistence
+from dhn.data.origins import origins
 from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.evaluation.metrics import Metrics, compare
 
-DELAYS = (1, 2, 4, 8)
-RIDGES = (1e-12, 1e-6, 1e-3)
+DELAYS = (1, 2, 4, 8, 16, 24)
+RIDGES = (1e-12, 1e-6, 1e-4, 1e-3)
 BOUND = 3.0
 """A forecast so many times larger than anything seen has grown without bound."""
 
@@ -29,15 +30,21 @@ class Rival:
     metrics: Metrics
 
 
-def rivals(truth: Trajectories, observe: int, train: Trajectories | None = None) -> list[Rival]:
+def rivals(
+    truth: Trajectories,
+    observe: int,
+    train: Trajectories | None = None,
+    validation: Trajectories | None = None,
+) -> list[Rival]:
     """Forecasts of everything after the first `observe` states.
 
-    The linear model learns from `train`, else from the observed states of `truth` themselves.
+    The linear model learns from `train`, else from the observed states of `truth` themselves. How
+    many states it sees is chosen on `validation`, else on the later third of what it learns from.
     """
     observed, steps = truth[:, :observe], truth.states - observe
     still = persistence(observed, steps)
     found = [Rival("persistence", "the last state stays", still, compare(still, truth))]
-    linear = linear_model(observed, train, steps)
+    linear = linear_model(observed, steps, train, validation)
     if linear is not None:
         said = linear.forecast(observed, steps)
         where = "the observed states alone" if train is None else "the training data"
@@ -51,31 +58,54 @@ def rivals(truth: Trajectories, observe: int, train: Trajectories | None = None)
 
 
 def linear_model(
-    observed: Trajectories, train: Trajectories | None, steps: int
+    observed: Trajectories,
+    steps: int,
+    train: Trajectories | None = None,
+    validation: Trajectories | None = None,
 ) -> LinearDMD | None:
-    """The linear model that forecasts best within what may be seen, refitted on all of it.
+    """The linear model that forecasts best within what may be seen.
 
     One whose forecast of `steps` states grows without bound is taken only if all do: a person
     would throw it away at the first look.
     """
     seen = observed if train is None else train
-    longest, cut = _run_at_end(observed), max(seen.states * 2 // 3, 2)
+    longest = _run_at_end(observed)
+    trials = _trials(seen, validation, observed.states, steps)
+    if trials is None:
+        return None
+    lesson, shown, hidden = trials
     found: list[tuple[bool, float, LinearDMD]] = []
     for delays, ridge in itertools.product(DELAYS, RIDGES):
-        if delays > longest or delays + 2 > cut or cut >= seen.states:
+        if delays > min(longest, _run_at_end(shown)) or delays + 2 > lesson.states:
             continue
         try:
-            half = LinearDMD.fit(seen[:, :cut], delays=delays, ridge=ridge)
+            half = LinearDMD.fit(lesson, delays=delays, ridge=ridge)
             whole = LinearDMD.fit(seen, delays=delays, ridge=ridge)
         except (UserError, np.linalg.LinAlgError, ValueError):  # too few windows without a gap
             continue
         with np.errstate(over="ignore", invalid="ignore"):
-            said = half.forecast(seen[:, :cut], seen.states - cut)
-            score = float(np.nanmedian(compare(said, seen).per_trajectory))
+            said = half.forecast(shown, hidden.states - shown.states)
+            score = float(np.nanmedian(compare(said, hidden).per_trajectory))
             far = whole.forecast(observed, steps)
         if np.isfinite(score):
             found.append((not _bounded(far, observed), score, whole))
     return min(found, key=lambda one: one[:2])[2] if found else None
+
+
+def _trials(
+    seen: Trajectories, validation: Trajectories | None, observe: int, steps: int
+) -> tuple[Trajectories, Trajectories, Trajectories] | None:
+    """What candidates learn from, the states they then see, and these with what they forecast."""
+    if validation is not None and validation.states > observe:
+        ahead = min(steps, validation.states - observe)
+        hidden = origins(validation, observe, ahead, start_from=min(observe, max(DELAYS)), most=100)
+        return seen, hidden[:, :observe], hidden
+    cut = max(seen.states * 2 // 3, 2)
+    known = np.asarray(seen.known)
+    whole = known[:, max(cut - max(DELAYS), 0) : cut].all(1) & known[:, cut:].any(1)
+    if cut >= seen.states or not whole.any():
+        return None
+    return seen[:, :cut], seen[whole, :cut], seen[whole]
 
 
 def _bounded(said: Trajectories, observed: Trajectories) -> bool:
@@ -122,30 +152,3 @@ def trusted(own: Metrics, fraction: float = 0.1) -> int:
     """How many states ahead the root mean square error stays below `fraction` of a unit."""
     good = own.mse_normalised < fraction**2
     return len(good) if good.all() else int(np.argmin(good))
-
-
-def characteristic_period(data: Trajectories) -> float | None:
-    """Period of the sine that, with a straight line, fits a coordinate best; the median of all.
-
-    Least squares, because a Fourier transform of one or two periods is off by a tenth. None where
-    the data are too short to hold a period and a third.
-    """
-    if data.states < 16 or not data.is_uniform:
-        return None
-    clock = np.arange(data.states)
-    rows = [
-        np.interp(clock, clock[np.isfinite(x)], x[np.isfinite(x)])
-        for x in data.q[:100].transpose(0, 2, 1).reshape(-1, data.states)
-        if np.isfinite(x).sum() >= 16 and np.nanstd(x) > 0
-    ]
-    if not rows:
-        return None
-    cycles = np.geomspace(1.0, data.states / 4, 400)
-    left = []
-    for turns in cycles:
-        angle = 2 * np.pi * turns * clock / data.states
-        basis = np.stack([np.ones(len(clock)), clock / len(clock), np.cos(angle), np.sin(angle)])
-        frame, _ = np.linalg.qr(basis.T)
-        left.append(-((np.array(rows) @ frame) ** 2).sum(1))
-    turns = float(np.median(cycles[np.argmin(left, axis=0)]))
-    return data.states / turns * data.time_step if turns > 4 / 3 else None

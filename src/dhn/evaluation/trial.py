@@ -1,0 +1,149 @@
+"""A trained model put to the test on states it was not shown, beside what it has to beat."""
+
+import dataclasses
+from typing import Any, final
+
+import numpy as np
+
+from dhn.data.measured import is_measured
+from dhn.data.origins import origins
+from dhn.data.trajectories import Trajectories
+from dhn.errors import UserError
+from dhn.evaluation.metrics import Metrics, compare
+from dhn.evaluation.period import characteristic_period
+from dhn.evaluation.rivals import Rival, rivals
+from dhn.inference import AbstractEstimator
+from dhn.inference.held_out import OBSERVED
+
+MOST = 200  # windows; more would cost time and change no picture
+PERIODS = 2.0
+"""How far ahead long measured runs are forecast, in characteristic periods."""
+MARKS = {"0.1 period": 0.1, "0.5 period": 0.5, "1 period": 1.0}
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trial:
+    """A model's forecast of states that it was not shown, and what others say about them."""
+
+    truth: Trajectories
+    observe: int
+    prediction: Trajectories
+    metrics: Metrics
+    others: list[Rival]
+    poor: int
+    left_out: int
+    period: float | None
+
+    @property
+    def unit(self) -> str:
+        """Of time; nothing where the data do not say."""
+        return self.truth.units.get("t", "")
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """A good, a usual and a bad trajectory."""
+        order = np.argsort(self.metrics.per_trajectory)
+        picks = {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}
+        if len(order) < 3:
+            picks = {"forecast": order[0]}
+        return {name: int(row) for name, row in picks.items()}
+
+    def error(self, metrics: Metrics, ahead: int) -> float:
+        """Root mean square error of q, in the data's units, so many states ahead."""
+        here = metrics.steps == self.observe + ahead - 1
+        return float(np.sqrt(metrics.mse[here][0])) if here.any() else float("nan")
+
+
+def marks(period: float | None, time_step: float, steps: int) -> dict[str, int]:
+    """Name -> states ahead at which errors are told: fractions of the period where there is one."""
+    found = {"one state": 1, "the end": steps}
+    if period is not None:
+        found |= {name: round(share * period / time_step) for name, share in MARKS.items()}
+    else:
+        found |= {"a quarter": steps // 4, "half": steps // 2}
+    found = {name: k for name, k in found.items() if 1 <= k <= steps}
+    return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def windows(
+    data: Trajectories,
+    observe: int,
+    ahead: int | None,
+    period: float | None,
+    start_from: int,
+    most: int = MOST,
+) -> tuple[Trajectories, int]:
+    """What is seen and forecast, and how many trajectories give no such window.
+
+    Without `ahead`, the whole rest of every trajectory from its beginning; but measured runs of
+    many periods are forecast two periods ahead, from many starting points.
+    """
+    if ahead is None and is_measured(data) and period is not None:
+        # Of short runs two thirds of the rest, so that the farthest state is met from some starts.
+        rest = max(1, 2 * (data.states - observe) // 3)
+        ahead = min(rest, max(1, round(PERIODS * period / data.time_step)))
+    if ahead is not None:
+        found = origins(data, observe, ahead, start_from=start_from, most=most)
+        used = {name.rpartition("@")[0] for name in found.ids}
+        return found, len(set(data.ids) - used)
+    known = np.asarray(data.known)
+    usable = known[:, observe - start_from : observe].all(1) & known[:, observe:].any(1)
+    rows = np.flatnonzero(usable)[:most]
+    if not rows.size:
+        raise UserError(
+            f"no trajectory has its states {observe - start_from} to {observe - 1} without a gap "
+            f"and measured states after them; choose another --observe."
+        )
+    return data[rows], len(data) - len(rows)
+
+
+def try_out(
+    model: AbstractEstimator,
+    data: Trajectories,
+    *,
+    train: Trajectories | None = None,
+    validation: Trajectories | None = None,
+    observe: int | None = None,
+    ahead: int | None = None,
+    samples: int = 1,
+    seed: int = 0,
+    most: int = MOST,
+) -> Trial:
+    """Forecast from the first states of windows (see `windows`), and let the rivals do the same."""
+    observe = min(OBSERVED, data.states // 2) if observe is None else observe
+    length = model.forecaster.context_length
+    if not length <= observe < data.states:
+        raise UserError(
+            f"--observe must lie between {length} (what the model starts from) and "
+            f"{data.states - 1} (one less than the states of the data); got {observe}."
+        )
+    period = characteristic_period(data if train is None else train)
+    truth, left_out = windows(data, observe, ahead, period, length, most)
+    observed = truth[:, :observe]
+    fits = model.fit_codes(observed)
+    prediction = model.forecast(
+        observed, truth.states - observe, fits=fits, samples=samples, seed=seed
+    )
+    return Trial(
+        truth=truth,
+        observe=observe,
+        prediction=prediction,
+        metrics=compare(prediction, truth),
+        others=rivals(truth, observe, train, validation),
+        poor=int(model.poorly_explained(fits).sum()),
+        left_out=left_out,
+        period=period,
+    )
+
+
+def horizons(trial: Trial) -> list[dict[str, Any]]:
+    """Errors at a few times ahead, of the model and of every rival."""
+    step = trial.truth.time_step
+    rows = []
+    for name, k in marks(trial.period, step, trial.truth.states - trial.observe).items():
+        row = {"ahead": name, "states": k, "time": k * step}
+        row["forecast"] = trial.error(trial.metrics, k)
+        row |= {rival.name: trial.error(rival.metrics, k) for rival in trial.others}
+        rows.append(row)
+    return rows
