@@ -24,11 +24,12 @@ VALID = 0.3
 FACTORS = (8, 16, 32)
 SHIFTS = 32
 """Steps by which a late prediction is moved in search of its phase."""
-NEIGHBOUR = roster.Entry(
-    "Two neighbours",
-    "neighbour",
-    {"gaps": [[f, 1] for f in FACTORS] + [[2, f] for f in FACTORS]},
-)
+
+
+def neighbour(factors: tuple[int, ...]) -> roster.Entry:
+    """Two neighbours for all these factors at once, as grid steps of the training set."""
+    gaps = [[f, 1] for f in factors] + [[2, f] for f in factors]
+    return roster.Entry("Two neighbours", "neighbour", {"gaps": gaps})
 
 
 def cells(preset: Preset, seed: int) -> list[Cell]:
@@ -47,11 +48,11 @@ def cells(preset: Preset, seed: int) -> list[Cell]:
     found += _forecasts(preset, seed, data(starts="random"), "c random starts", probe=True)
     far = data(starts="random", test=min(50, preset.test), test_states=OBSERVED + HORIZON)
     found += _forecasts(preset, seed, far, "d long horizon", ceiling=False, predicted=HORIZON)
+    factors = FACTORS if full else FACTORS[:1]
     for starts in ("fixed", "random") if full else ("random",):
-        for factor in FACTORS if full else FACTORS[:1]:
-            found += _gaps(
-                preset, seed, data(starts=starts), f"e {factor}x {starts} starts", factor
-            )
+        for factor in factors:
+            task = f"e {factor}x {starts} starts"
+            found += _gaps(preset, seed, data(starts=starts), task, factor, neighbour(factors))
     chaos = data(g=9.81)
     found += _forecasts(preset, seed, chaos, "f chaos", probe=True, options={"angles": "periodic"})
     return found
@@ -90,9 +91,11 @@ def _forecasts(
     return found
 
 
-def _gaps(preset: Preset, seed: int, data: DataSpec, task: str, factor: int) -> list[Cell]:
+def _gaps(
+    preset: Preset, seed: int, data: DataSpec, task: str, factor: int, rival: roster.Entry
+) -> list[Cell]:
     found = []
-    for entry in (roster.DEFAULT, NEIGHBOUR):
+    for entry in (roster.DEFAULT, rival):
         found += roster.make_cells(
             entry, preset, data, "stress", seed=seed, seeds=preset.stress_seeds, task=task,
             factor=factor,

@@ -65,6 +65,10 @@ METRICS = {
     "probe_median": "median of squares",
     "mse_early": "MSE, first 16",
     "mse_late": "MSE, last 16",
+    "valid_time": "steps valid, median",
+    "valid_time_mean": "steps valid, mean",
+    "energy_mse_median": "MSE of energy, median trajectory",
+    "phase_steps": "steps out of phase",
 }
 UNSHOWN = ("states",)
 """How many states a metric counts is the same for all models of a table."""

@@ -174,7 +174,7 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
         model = eqx.combine(state.weights, static)
         chunk = config.chunk_size or default_chunk_size(model)
         terms, (by_weight, by_code) = loss_and_gradient(model, windows, codes, key_loss, chunk)
-        norm = optax.global_norm(by_weight)
+        norm = optax.tree.norm(by_weight)
         finite = jnp.isfinite(sum(terms.values())) & jnp.isfinite(norm)
 
         rate = learning_rate(config, state.step, run.total_steps)
