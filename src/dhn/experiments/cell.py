@@ -32,7 +32,7 @@ class Training(Config):
 
     steps: Positive | None = None
     seconds: Annotated[float, pydantic.Field(gt=0.0)] | None = None
-    """Wall-clock seconds after compilation, the same for every model of a comparison."""
+    """Seconds after compilation, the same for every model of a comparison."""
 
 
 class Cell(Config):

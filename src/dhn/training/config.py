@@ -31,5 +31,8 @@ class TrainingConfig(Config):
     """Decay of the exponential moving average of the weights; 0 is none."""
     validation: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.05
     """Fraction of the training set kept aside for model selection."""
+    clock: Literal["wall", "processor"] = "wall"
+    """What a budget counts: seconds on the wall, or of processor time, which is fair among runs
+    that share a busy machine."""
     precision: Literal["float32", "float64"] = "float32"
     seed: int = 0

@@ -20,7 +20,7 @@ from dhn.training.checkpoint import Checkpoints, describe
 from dhn.training.config import TrainingConfig
 from dhn.training.history import History, Record
 from dhn.training.interrupt import Interruption, TrainingInterrupted
-from dhn.training.pace import MARGIN, Chunks, Plan, measure_speed, take_steps
+from dhn.training.pace import CLOCKS, MARGIN, Chunks, Plan, measure_speed, take_steps
 from dhn.training.prepare import make_context, prepare, usable_states
 from dhn.training.progress import AbstractProgress
 from dhn.training.schedule import learning_rate
@@ -85,7 +85,8 @@ class Session:
         shown: AbstractProgress,
         options: Options,
     ):
-        self.started = time.monotonic()
+        self.clock = CLOCKS[config.clock]
+        self.started = self.clock()
         self.config, self.shown, self.options = config, shown, options
         context = make_context(data, scaler)
         shapes = tuple(model.window_shapes)
@@ -154,8 +155,8 @@ class Session:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of this run, earlier sessions included."""
-        return self.seconds_before + time.monotonic() - self.started
+        """Seconds of this run by its clock, earlier sessions included."""
+        return self.seconds_before + self.clock() - self.started
 
     def model(self, state: TrainState) -> AbstractModel:
         weights = state.weights if state.average is None else state.average
@@ -182,9 +183,9 @@ class Session:
         assert budget is not None
         if self.validator.enabled:
             self._validation_loss()
-            started = time.monotonic()
+            started = self.clock()
             self._validation_loss()
-            self.validation_seconds = time.monotonic() - started
+            self.validation_seconds = self.clock() - started
             affordable = int(0.1 * (budget - self.elapsed) / self.validation_seconds)
             self.validations = max(1, min(VALIDATIONS, affordable))
         speed, chunk = measure_speed(self.run, self.state, min(MEASURE_SECONDS, 0.05 * budget))
