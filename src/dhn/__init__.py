@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from dhn.data import Trajectories as Trajectories
     from dhn.data import read as read
     from dhn.data import write as write
-    from dhn.inference.estimator import DHN as DHN
     from dhn.inference.estimator import load as load
+    from dhn.inference.kinds import DHN as DHN
     from dhn.systems import SYSTEMS as SYSTEMS
     from dhn.systems import System as System
     from dhn.systems import get_system as get_system
@@ -31,7 +31,7 @@ _WHERE = {
     "Trajectories": "dhn.data",
     "read": "dhn.data",
     "write": "dhn.data",
-    "DHN": "dhn.inference.estimator",
+    "DHN": "dhn.inference.kinds",
     "load": "dhn.inference.estimator",
 }
 

@@ -42,7 +42,8 @@ class Arguments:
     model: str = "dhn"
     """dhn, or a baseline: hnn, vanilla."""
     preset: str = "default"
-    """default (measured best), paper (the paper's own), paired, transformer."""
+    """default (measured best: linked, or paired for noisy data), linked, paired, transformer,
+    paper (the paper's own)."""
     set: Annotated[
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
     ] = ()
@@ -70,7 +71,8 @@ def run(args: Arguments) -> Result:
     from dhn.data import read
     from dhn.data.measured import is_measured
     from dhn.inference.artifact import member_folder
-    from dhn.inference.estimator import load, make_estimator
+    from dhn.inference.estimator import load
+    from dhn.inference.kinds import make_estimator
 
     use_cache()
     data = read(args.data)
@@ -87,6 +89,9 @@ def run(args: Arguments) -> Result:
     if is_measured(data) and args.model == "dhn" and "damping" not in options:
         options["damping"] = "learned"
         notes.append("measured data: damping is learned too (--set damping=none for none)")
+    trial = make_estimator(args.model, args.preset, options)
+    if (note := trial.adapt(data)) is not None:
+        notes.append(note + "; --preset linked for one")
     if not args.json:
         for note in notes:
             print(note, flush=True)

@@ -11,7 +11,8 @@ from dhn.data.trajectories import Trajectories
 from dhn.experiments.cell import Cell
 from dhn.experiments.datasets import training_set, unseen_set
 from dhn.inference.artifact import FILE
-from dhn.inference.estimator import AbstractEstimator, load, make_estimator
+from dhn.inference.estimator import AbstractEstimator, load
+from dhn.inference.kinds import make_estimator
 from dhn.models.contract import ModelContext
 from dhn.training.prepare import make_context
 

@@ -57,6 +57,12 @@ def transformer(block_size: int, stride: int) -> Entry:
     )
 
 
+CLEAN = (DEFAULT, paired(2, 1))
+NOISY = (
+    dataclasses.replace(paired(2, 1), model="DHN"),
+    dataclasses.replace(DEFAULT, model="DHN linked", preset="linked"),
+)
+"""The default takes the other form for noisy data; here with as many parameters as all others."""
 HNN = Entry("HNN", "hnn", {"training": "midpoint"})
 HNN_EULER = Entry("HNN Euler loss", "hnn", {"training": "euler"}, ranked=False)
 HNN_TRANSFORMER = Entry(

@@ -68,9 +68,11 @@ def _forecasts(
     options: dict[str, Any] | None = None,
     **evaluation: Any,
 ) -> list[Cell]:
-    entries = [roster.DEFAULT, roster.RESNET2]
+    entries = [*(roster.NOISY if data.noise else roster.CLEAN), roster.RESNET2]
     if preset.full:
-        entries += [roster.paired(2, 1), roster.HNN, roster.WINDOWED]
+        entries += [roster.HNN, roster.WINDOWED]
+    else:
+        entries = entries[:1] + entries[2:]
     found = []
     for entry in entries:
         more = {"rollout": "midpoint"} if entry.kind == "hnn" else {}

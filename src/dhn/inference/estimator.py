@@ -27,14 +27,10 @@ from dhn.inference.forecast import forecast
 from dhn.inference.held_out import held_out, rehearsal
 from dhn.inference.interpolate import interpolate
 from dhn.inference.observation import Observation
-from dhn.inference.options import apply_options
 from dhn.inference.outputs import joined, stacked, together, with_momenta
 from dhn.inference.probe import LinearProbe
-from dhn.inference.registry import config_class
 from dhn.inference.shooting import Shot, shoot
-from dhn.models.config import DHNConfig
 from dhn.models.contract import AbstractForecaster
-from dhn.models.presets import get_preset
 from dhn.training.autodecode import CodeFit, CodePrior, autodecode
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
@@ -77,6 +73,7 @@ class AbstractEstimator(abc.ABC):
         training = (
             self.training if steps is None else self.training.model_copy(update={"steps": steps})
         )
+        self.adapt(train)
         scaler = Scaler.fit(train)
         context = make_context(train, scaler)
         with jax.enable_x64(training.precision == "float64"):
@@ -128,7 +125,7 @@ class AbstractEstimator(abc.ABC):
         measured runs from many starting points.
         """
         made = self.trained
-        found = None if held is None else rehearsal(held, self.forecaster.context_length, observe)
+        found = None if held is None else rehearsal(held, made.model.window_shapes, observe)
         if found is None:
             return
         held, observe = found
@@ -138,6 +135,10 @@ class AbstractEstimator(abc.ABC):
         truth = np.where(usable_states(held)[:, observe:, None, None], truth, np.nan)
         calibration = Calibration.fit(guesses[0] - truth, guesses.std(0))
         self.artifact = dataclasses.replace(made, extra={**made.extra, **calibration.to_arrays()})
+
+    def adapt(self, train: Trajectories) -> str | None:
+        """Settle what is left to the training data, and say so if it matters; `fit` begins so."""
+        return None
 
     @property
     def trained(self) -> Artifact:
@@ -343,34 +344,6 @@ class AbstractEstimator(abc.ABC):
         return StateBlock(*clean), known
 
 
-class DHN(AbstractEstimator):
-    """Denoising Hamiltonian Network in scikit-learn's manner.
-
-    `DHN()` is the recipe that measured best; `DHN("paper")` the paper's own; any field of
-    `DHNConfig`, `NetworkConfig` and `TrainingConfig` can be given by name:
-    `DHN(block_size=2, stride=1, linked=False, width=64, learning_rate=1e-3, seed=1)`.
-    """
-
-    def __init__(self, preset: str | DHNConfig = "default", /, **options: Any):
-        base, training = get_preset(preset) if isinstance(preset, str) else (preset, {})
-        made = apply_options(
-            {"model": base, "training": TrainingConfig.model_validate(training)}, options
-        )
-        self.config = made["model"]
-        self.training = made["training"]
-        self.artifact = None
-
-
-class Baseline(AbstractEstimator):
-    """A baseline behind the same face: `Baseline("hnn", rollout="rk4")`, `Baseline("vanilla")`."""
-
-    def __init__(self, kind: str, /, **options: Any):
-        made = apply_options({"model": config_class(kind)(), "training": TrainingConfig()}, options)
-        self.config = made["model"]
-        self.training = made["training"]
-        self.artifact = None
-
-
 class Loaded(AbstractEstimator):
     """A trained model from disk, or several of the same data."""
 
@@ -387,12 +360,3 @@ def load(path: str | os.PathLike[str]) -> Loaded:
     count = made.summary.get("ensemble", 1)
     members = [load_artifact(member_folder(path, number)) for number in range(1, count)]
     return Loaded(made, tuple(Loaded(member) for member in members))
-
-
-def make_estimator(kind: str, preset: str, options: dict[str, Any]) -> AbstractEstimator:
-    """An untrained model by name; presets belong to DHN."""
-    if kind == "dhn":
-        return DHN(preset, **options)
-    if preset != "default":
-        raise UserError(f"presets belong to model dhn; {kind!r} has none. Leave --preset out.")
-    return Baseline(kind, **options)

@@ -26,6 +26,7 @@ TRANSFORMER = PAIRED.model_copy(
 
 PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
     "default": (DHNConfig(), {}),
+    "linked": (DHNConfig(), {}),
     "paper": (PAPER, {"learning_rate": 1e-3, "code_learning_rate": 1e-3}),
     "paired": (PAIRED, {}),
     "transformer": (TRANSFORMER, {"learning_rate": 2e-3}),
