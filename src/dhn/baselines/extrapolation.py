@@ -86,14 +86,14 @@ def extended(
     """The observed states followed by predicted ones, which are not known, on the same grid."""
     steps, h = q.shape[1], observed.time_step
     later = observed.t[..., -1:] + h * np.arange(1, steps + 1)
-    name = "p" if observed.p is not None else "v"
+    name, other = ("p", "v") if observed.p is not None else ("v", "p")
     return observed.replace(
         q=np.concatenate([observed.q, q], axis=1),
         t=np.concatenate([observed.t, later], axis=-1),
         known=np.concatenate([observed.known, np.zeros(q.shape[:2], bool)], axis=1),
         q_quantiles={},
         p_quantiles={},
-        **{name: np.concatenate([getattr(observed, name), momenta], axis=1)},
+        **{name: np.concatenate([getattr(observed, name), momenta], axis=1), other: None},
     )
 
 

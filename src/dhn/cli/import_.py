@@ -68,8 +68,9 @@ class Arguments:
     """Leave angles as they are instead of making them continuous."""
     missing: Numbers = None
     """Numbers that mean "not measured", such as -9999 (write --missing=-9999)."""
-    mass: Numbers = None
-    """Masses, one a coordinate, or a mass matrix row by row: p = M v."""
+    mass: Annotated[str | None, tyro.conf.arg(metavar="NUMBER,...|fit")] = None
+    """Masses, one a coordinate, or a mass matrix row by row: p = M v; `fit` reads the ratios of
+    masses that pull on each other off their motion."""
     system: Annotated[str | None, tyro.conf.arg(metavar="SYSTEM")] = None
     """System whose Lagrangian turns velocities into momenta: a name or path/to/file.py:name."""
     param: Annotated[
@@ -81,7 +82,7 @@ class Arguments:
     gap: Positive = None
     """A hole in the times longer than this begins a new trial."""
     smooth: Flag = False
-    """Smooth the coordinates too, by the fit that gives velocities."""
+    """Smooth the coordinates too, by the fit that gives velocities; of a split, training alone."""
     edges: Literal["mark", "drop", "keep"] = "mark"
     """States with uncertain velocities at the ends of a run: unknown, left out, or kept."""
     segment: Annotated[Annotated[int, Field(ge=2)] | None, tyro.conf.arg(metavar="INT")] = None
@@ -112,8 +113,10 @@ def run(args: Arguments) -> Result:
     }
     for name in ("q", "v", "p", "markers", "angles"):
         options[name] = _words(getattr(args, name), name)
-    for name in ("missing", "mass", "split", "zero"):
+    options["fit_mass"] = args.mass == "fit"
+    for name in ("missing", "split", "zero"):
         options[name] = _numbers(getattr(args, name), name)
+    options["mass"] = () if options["fit_mass"] else _numbers(args.mass, "mass")
     options["unwrap"] = not args.wrapped
     options["params"] = _params(args.param)
 

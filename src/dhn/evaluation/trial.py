@@ -119,7 +119,9 @@ def try_out(
             f"{data.states - 1} (one less than the states of the data); got {observe}."
         )
     period = characteristic_period(data if train is None else train)
-    truth, left_out = windows(data, observe, ahead, period, length, most)
+    # A code is fitted on whole windows of the model: the last of them must be there.
+    needed = max(length, *(shape.reach + 1 for shape in model.trained.model.window_shapes))
+    truth, left_out = windows(data, observe, ahead, period, min(needed, observe), most)
     observed = truth[:, :observe]
     fits = model.fit_codes(observed)
     prediction = model.forecast(

@@ -6,6 +6,7 @@ from dhn.data.measured import is_measured
 from dhn.data.origins import origins
 from dhn.data.trajectories import Trajectories
 from dhn.inference.artifact import Artifact
+from dhn.models.contract import WindowShape
 from dhn.training.prepare import usable_states
 from dhn.training.validation import choose_split
 
@@ -26,13 +27,15 @@ def held_out(made: Artifact, train: Trajectories) -> Trajectories | None:
 
 
 def rehearsal(
-    held: Trajectories, start_from: int, observe: int | None = None
+    held: Trajectories, shapes: tuple[WindowShape, ...], observe: int | None = None
 ) -> tuple[Trajectories, int] | None:
     """Windows to be forecast, and how many of their states are seen; None if they are too short.
 
-    Long measured runs are forecast from many starting points, others from their beginning.
+    Long measured runs are forecast from many starting points, others from their beginning. The
+    last window of the model, on which a code can be fitted, is known in all of them.
     """
-    observe = max(start_from + 1, observe or min(OBSERVED, held.states // 4))
+    start_from = max(shape.reach for shape in shapes) + 1
+    observe = max(start_from, observe or min(OBSERVED, held.states // 4))
     if observe >= held.states:
         return None
     if is_measured(held):

@@ -343,3 +343,24 @@ def test_a_mistaken_velocity_is_noticed(tmp_path):
         assert word in import_measured(file).report.warnings[0]
     file = save(tmp_path / "a.txt", [t, x, x], "t q v", "%.12g")
     assert "is it the right column" in import_measured(file).report.warnings[0]
+
+
+def test_smoothing_leaves_held_out_parts_as_measured(tmp_path):
+    rng = np.random.default_rng(0)
+    t = np.arange(900) * 0.02
+    x = np.sin(2 * t) + 0.02 * rng.normal(size=900)
+    file = tmp_path / "run.csv"
+    np.savetxt(file, np.c_[t, x], delimiter=",", header="t,x", comments="")
+    rough = import_measured(file, q="x", split=(0.6, 0.2, 0.2)).parts
+    found = import_measured(file, q="x", split=(0.6, 0.2, 0.2), smooth=True)
+    smooth = found.parts
+    truth = np.sin(2 * smooth["train"].times[0])
+    error = (smooth["train"].q[0, :, 0] - truth)[30:-30]
+    # What is left of the noise is what the data announce, about half of it.
+    assert error.std() < 0.6 * 0.02
+    assert 0.7 < error.std() / smooth["train"].noise[0, 0] < 1.5
+    assert smooth["train"].noise[0, 0] < 0.6 * smooth["test"].noise[0, 0]
+    for part in ("validation", "test"):
+        np.testing.assert_array_equal(smooth[part].q, rough[part].q)
+        np.testing.assert_array_equal(smooth[part].noise, rough[part].noise)
+    assert "only the train part is smoothed; the others stay as measured" in found.report.notes

@@ -22,6 +22,7 @@ from dhn.data.measured.coordinates import (
     zeroed,
 )
 from dhn.data.measured.grid import Gridded, to_grid
+from dhn.data.measured.inertia import mass_ratios
 from dhn.data.measured.momenta import Momenta, check_system, mass_matrix
 from dhn.data.measured.options import ImportOptions
 from dhn.data.measured.planning import Levels, angle_warnings, make_plan, velocity_warnings
@@ -62,7 +63,7 @@ def import_measured(
 
 _ONLY_HERE = frozenset(
     {"time", "trial", "markers", "y_down", "rate", "time_unit", "missing", "degrees", "unwrap"}
-    | {"mass", "dt", "gap", "smooth", "edges", "segment", "hop", "codes", "zero"}
+    | {"mass", "fit_mass", "dt", "gap", "smooth", "edges", "segment", "hop", "codes", "zero"}
 )
 
 
@@ -117,11 +118,19 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     plan, levels = make_plan(training, options)
     if options.system is None and not options.mass and levels.velocity_from_data:
         warnings += velocity_warnings(training, plan, levels, names)
-    gridded = _grid(parts, plan, options)
+    held_plan, held_levels = plan, levels
+    if options.smooth and len(parts) > 1:  # forecasts are measured against measurements
+        held_plan, held_levels = make_plan(training, dataclasses.replace(options, smooth=False))
+    gridded = _grid(parts, plan, held_plan, options)
+    if options.fit_mass and len(names) > 1:
+        ratios = mass_ratios(next(iter(gridded.values())), plan.dt)
+        momenta = Momenta(matrix=np.diag(ratios))
     gridded = {
         part: [_with_momenta(x, momenta) for x in part_runs] for part, part_runs in gridded.items()
     }
-    noise = _noise(levels, next(iter(gridded.values())), momenta)
+    first_part, settled = next(iter(gridded.items()))
+    noise = _noise(levels, settled, momenta)
+    held_noise = _noise(held_levels, settled, momenta)
     segments = _segments(gridded, options, counts)
     if options.unwrap:
         segments = {k: [first_turn(x, angles) for x in runs] for k, runs in segments.items()}
@@ -139,12 +148,15 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
                 + (f" of {options.segment} states" if options.segment else "")
                 + "; give shorter segments, other fractions or more data."
             )
-        data[part] = _trajectories(pieces, names, angles, units, noise, momenta, meta)
+        level = noise if part == first_part else held_noise
+        data[part] = _trajectories(pieces, names, angles, units, level, momenta, meta)
     everything = [x for pieces in gridded.values() for x in pieces]
     sample = next(iter(data.values()))
     period = characteristic_period(everything, angles)
     notes = list(dict.fromkeys(note for x in mapped for note in x.notes))
     notes += _hints(period, plan.dt, options, everything)
+    if options.smooth and len(data) > 1:
+        notes.append(f"only the {first_part} part is smoothed; the others stay as measured")
     report = ImportReport(
         files=tuple(x.name for x in paths),
         rows=rows,
@@ -238,14 +250,17 @@ def _chosen(rest: list[Run], pattern: str, runs: list[Run]) -> list[Run]:
     return chosen
 
 
-def _grid(parts: _Parts, plan: Any, options: ImportOptions) -> dict[str, list[Gridded]]:
-    """Every part on the grid of its run; no state of time is in two parts."""
+def _grid(
+    parts: _Parts, plan: Any, held_plan: Any, options: ImportOptions
+) -> dict[str, list[Gridded]]:
+    """Every part on the grid of its run, the first by `plan`; no state of time is in two parts."""
     last: dict[str, int] = {}
     result: dict[str, list[Gridded]] = {}
-    for part, pieces in parts.items():
+    for number, (part, pieces) in enumerate(parts.items()):
         result[part] = []
+        how = held_plan if number else plan
         for label, run, anchor in pieces:
-            grid = to_grid(run, plan, anchor, last.get(label))
+            grid = to_grid(run, how, anchor, last.get(label))
             if not len(grid):
                 continue
             last[label] = round((grid.t[-1] - anchor) / plan.dt)
@@ -297,6 +312,9 @@ def _segments(
 def _said(momenta: Momenta, options: ImportOptions, levels: Levels) -> str:
     if levels.p is not None:
         return "measured"
+    if options.fit_mass and momenta.matrix is not None:
+        ratios = " : ".join(f"{x:.4g}" for x in np.diag(momenta.matrix))
+        return f"p = m v, masses {ratios} as the coordinates pull on each other, up to a factor"
     if momenta.matrix is not None:
         return f"p = M v with M = {momenta.matrix.tolist()}"
     if momenta.system is not None:

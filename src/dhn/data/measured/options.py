@@ -63,6 +63,8 @@ class ImportOptions:
     trajectory begins between -π and π."""
     mass: tuple[float, ...] = ()
     """Masses, one a coordinate, or a mass matrix row by row: p = M v."""
+    fit_mass: bool = False
+    """Read the ratios of the masses off the motion (see `inertia`)."""
     system: "System | str | None" = None
     """System whose Lagrangian turns velocities into momenta."""
     params: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -114,7 +116,7 @@ class ImportOptions:
             raise UserError(
                 f"time_unit must be one of s, ms, us, ns, min, h; got {self.time_unit!r}."
             )
-        if self.mass and (self.system is not None or self.p):
+        if (self.mass or self.fit_mass) and (self.system is not None or self.p):
             raise UserError(
                 "momenta come from one source: give one of p (measured), mass and system."
             )
