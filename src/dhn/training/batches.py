@@ -1,27 +1,46 @@
-"""Any number of trajectories through functions compiled for one batch size."""
+"""Any number of trajectories through functions compiled for one batch size, on all cores."""
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 MIN_BATCH = 16
+WORTH_SPLITTING = 64
+"""Rows below which a second core is not worth a second batch."""
 
 
 def in_batches(function: Callable, arrays, batch_size: int):
     """Call `function` on batches of rows of `arrays` (a pytree) and join what it returns.
 
     The last batch is padded by repeating a row, so the number of trajectories bounds neither
-    memory nor the number of compilations.
+    memory nor the number of compilations. On a CPU there are at least as many batches as cores,
+    side by side: the small products of one batch cannot be shared among cores.
     """
     n = jax.tree.leaves(arrays)[0].shape[0]
-    batch = min(batch_size, max(MIN_BATCH, 1 << (n - 1).bit_length()))
+    threads = _cores() if n >= WORTH_SPLITTING and jax.default_backend() == "cpu" else 1
+    batch = min(batch_size, max(MIN_BATCH, 1 << (-(-n // threads) - 1).bit_length()))
+    wide = jnp.zeros(()).dtype == jnp.float64  # the setting belongs to the thread that made it
 
     def one_batch(first: int):
         rows = np.minimum(np.arange(first, first + batch), n - 1)
-        result = function(jax.tree.map(lambda x: jnp.asarray(x[rows]), arrays))
-        return jax.tree.map(lambda x: np.asarray(x)[: n - first], result)
+        with jax.enable_x64(wide):
+            result = function(jax.tree.map(lambda x: jnp.asarray(x[rows]), arrays))
+            return jax.tree.map(lambda x: np.asarray(x)[: n - first], result)
 
-    parts = [one_batch(first) for first in range(0, n, batch)]
+    firsts = range(0, n, batch)
+    if threads > 1 and len(firsts) > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(pool.map(one_batch, firsts))
+    else:
+        parts = [one_batch(first) for first in firsts]
     return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+def _cores() -> int:
+    """Cores for this process; NPROC says otherwise, as it does to XLA."""
+    told = os.environ.get("NPROC", "")
+    return int(told) if told.isdigit() and int(told) else len(os.sched_getaffinity(0))
