@@ -80,3 +80,25 @@ def test_vmapped_and_plain_solves_agree():
         c = draw((4, 2, 2))
         mapped = jax.jit(jax.vmap(lambda c: solve(c[None])[0]))(c)
         np.testing.assert_allclose(mapped, jax.jit(solve)(c), atol=1e-14)
+
+
+def test_newton_finishes_what_iteration_cannot():
+    """`x = c - 3 tanh(x)` repels plain iteration from everywhere but its solution."""
+    with jax.enable_x64(True):
+        c = draw((5, 1, 2))
+
+        def found(c):
+            return solve_fixed_point(lambda x: c - 3 * jnp.tanh(x), jnp.zeros_like(c))
+
+        x = jax.jit(found)(c)
+        np.testing.assert_allclose(x, c - 3 * jnp.tanh(x), atol=1e-13)
+        slope = jax.jit(lambda c: jax.jvp(found, (c,), (jnp.ones_like(c),))[1])(c)
+        np.testing.assert_allclose(slope, 1 / (1 + 3 / jnp.cosh(x) ** 2), rtol=1e-12)
+
+
+def test_samples_that_converge_are_left_alone():
+    with jax.enable_x64(True):
+        c = draw((2, 1, 1))
+        factor = jnp.array([0.1, 4.0])[:, None, None]
+        x = jax.jit(lambda c: solve_fixed_point(lambda x: c - factor * x, jnp.zeros_like(c)))(c)
+        np.testing.assert_allclose(x, c / (1 + factor), atol=1e-14)

@@ -5,9 +5,12 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import optimistix as optx
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 MAX_ITERATIONS = 64
+MAX_NEWTON = 16
+CLOSE = 64
+"""Residuals of so many units in the last place need no more of Newton's steps."""
 
 
 def solve_fixed_point(
@@ -15,23 +18,52 @@ def solve_fixed_point(
 ) -> Float[Array, "n b d"]:
     """`x = update(x)` to round-off; differentiable by the implicit function theorem.
 
-    Sample `i` of `update(x)` must depend on sample `i` of `x` alone. The iteration converges when
-    the derivative of `update` is below one; for `h⁺` that is its mixed derivative, of the order of
-    what changes over one lag (an oscillator needs frequency · lag < π/3). A batch stops when its
-    worst member does, or after `MAX_ITERATIONS`, whatever has been reached by then.
+    Sample `i` of `update(x)` must depend on sample `i` of `x` alone. Plain iteration converges
+    when the derivative of `update` is below one; for `h⁺` that is its mixed derivative, of the
+    order of what changes over one lag (an oscillator needs frequency · lag < π/3). A batch stops
+    when its worst member does. Where `MAX_ITERATIONS` are not enough, Newton's method takes over
+    from the guess.
     """
-    precision = 4 * float(jnp.finfo(guess.dtype).eps)
+    precision = float(jnp.finfo(guess.dtype).eps)
 
     def iterate(residual, guess):
-        return optx.fixed_point(
+        found = optx.fixed_point(
             lambda x, _: x - residual(x),
-            optx.FixedPointIteration(rtol=precision, atol=precision, norm=optx.max_norm),
+            optx.FixedPointIteration(rtol=4 * precision, atol=4 * precision, norm=optx.max_norm),
             guess,
             max_steps=MAX_ITERATIONS,
             throw=False,
-        ).value
+        )
+        return _newton(residual, guess, found.value, found.result == optx.RESULTS.successful)
 
     return jax.lax.custom_root(lambda x: x - update(x), guess, iterate, _solve_samples)
+
+
+def _newton(
+    residual: Callable[[Array], Array],
+    guess: Float[Array, "n b d"],
+    x: Float[Array, "n b d"],
+    done: Bool[Array, ""],
+) -> Float[Array, "n b d"]:
+    """Finish those samples of `x` whose residual is not small; nothing happens if `done`."""
+    tolerance = CLOSE * float(jnp.finfo(x.dtype).eps)
+
+    def wrong(x, r):
+        size = 1 + jnp.abs(x).max((1, 2), keepdims=True)
+        return ~(jnp.abs(r).max((1, 2), keepdims=True) <= tolerance * size)
+
+    def step(carry):
+        x, _, count = carry
+        r = residual(x)
+        # What plain iteration has driven off begins again.
+        x = jnp.where((count == 0) & wrong(x, r), guess, x)
+        r, linear = jax.linearize(residual, x)
+        moved = x - _solve_samples(linear, r)
+        x = jnp.where(wrong(x, r) & jnp.isfinite(moved), moved, x)
+        return x, ~wrong(x, residual(x)).any(), count + 1
+
+    start = (x, done, jnp.zeros((), jnp.int32))
+    return jax.lax.while_loop(lambda c: ~c[1] & (c[2] < MAX_NEWTON), step, start)[0]
 
 
 def _solve_samples(
