@@ -12,7 +12,7 @@ import synthetic
 
 from dhn.errors import UserError
 from dhn.reports.animation import film, frames, joints, player
-from dhn.reports.html import Html, duration, element, number, table
+from dhn.reports.html import Html, duration, element, number, save_pictures, table
 from dhn.reports.reproduce import document, write_report
 from dhn.reports.reproduce_figures import block_tables, completion_figure, fit_figure, looks
 from dhn.reports.results import read_results, series, without_block
@@ -80,6 +80,14 @@ def test_every_experiment_has_its_figures(whole):
         assert ET.fromstring(svg).tag.endswith("svg")
     assert whole.count("<canvas") == 1
     assert "noise 1%" in whole and "random starts" in whole
+
+
+def test_every_picture_can_be_had_as_a_file(whole, tmp_path):
+    saved = save_pictures(whole, tmp_path / "pictures")
+    assert len(saved) == whole.count("<img ") > 3
+    assert sorted(saved) == saved and len(set(saved)) == len(saved)
+    for path in saved:
+        assert ET.fromstring(path.read_text()).tag.endswith("svg")
 
 
 def test_text_from_results_is_escaped(whole):

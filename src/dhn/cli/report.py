@@ -35,6 +35,8 @@ class Arguments:
     NAME-test beside NAME-train, where the run was trained on that."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="PAGE")] = None
     """The page; report.html in the folder by default."""
+    pictures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Write every picture of the page into this folder too, as SVG."""
     train: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """The training data, from which the linear model to beat learns too; the run's by default."""
     observe: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
@@ -56,7 +58,7 @@ def run(args: Arguments) -> Result:
     output = args.output or args.folder / "report.html"
     check_writable(output)
     if (args.folder / "results.json").is_file():
-        return _reproduction(args, output)
+        return _with_pictures(args, output, _reproduction(args, output))
 
     from dhn.cli.compilation import use_cache
     from dhn.cli.sources import find, recall
@@ -78,10 +80,19 @@ def run(args: Arguments) -> Result:
         samples=args.samples,
         seed=args.seed,
     )
+    return _with_pictures(args, output, values)
+
+
+def _with_pictures(args: Arguments, page: Path, values: dict[str, Any]) -> Result:
+    if args.pictures is not None:
+        from dhn.reports.html import save_pictures
+
+        saved = save_pictures(page.read_text(encoding="utf-8"), args.pictures)
+        values = {**values, "pictures": [str(path) for path in saved]}
     return Result(values, lambda console: _draw(console, values))
 
 
-def _reproduction(args: Arguments, output: Path) -> Result:
+def _reproduction(args: Arguments, output: Path) -> dict[str, Any]:
     if args.data is not None:
         raise UserError(
             f"{args.folder} holds the results of a reproduction, which take no data; "
@@ -93,12 +104,11 @@ def _reproduction(args: Arguments, output: Path) -> Result:
 
     results = read_results(args.folder)
     write_page(output, document(results))
-    values: dict[str, Any] = {
+    return {
         "report": str(output),
         "cells": len(results["cells"]),
         "verdict": [f"{c['id']}: {c['verdict']}" for c in results.get("claims") or []],
     }
-    return Result(values, lambda console: _draw(console, values))
 
 
 def _draw(console: "Console", values: dict[str, Any]) -> None:

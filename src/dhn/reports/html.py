@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from dhn.data.atomic import atomic_path
@@ -174,6 +175,20 @@ def picture(figure: "Figure", caption: Any, *, alt: str) -> Html:
     image = element("img", src=f"data:image/svg+xml;base64,{coded}", alt=alt, style=width)
     image = Html(image.removesuffix("</img>"))
     return element("figure", image, element("figcaption", caption))
+
+
+def save_pictures(document: str, folder: Path) -> list[Path]:
+    """Every drawing of a page as a file of its own, numbered in the page's order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = re.findall(r'<img src="data:image/svg\+xml;base64,([^"]+)" alt="([^"]*)"', document)
+    paths = []
+    for number, (coded, alt) in enumerate(found, 1):
+        words = re.findall(r"[a-z0-9]+", alt.lower())[:6]
+        path = folder / "-".join([f"{number:02d}", *words, ".svg"]).replace("-.svg", ".svg")
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(base64.b64decode(coded))
+        paths.append(path)
+    return paths
 
 
 def _shortened(svg: bytes) -> bytes:
