@@ -7,7 +7,6 @@ import dhn
 from dhn.baselines.extrapolation import LinearDMD, persistence
 from dhn.baselines.parametric import fit_system
 from dhn.baselines.splines import (
-    LinearSlopes,
     cubic_spline,
     hermite_spline,
     linear_interpolation,
@@ -102,15 +101,6 @@ def test_interpolation_error_falls_with_the_order(pendulums, fill, order):
     errors = [interpolation_error(fill(pendulums.resample(n), n), pendulums) for n in (4, 8)]
     slope = np.log2(errors[1] / errors[0]) / 2  # of the error itself: the metric is its square
     assert order - 0.5 < slope < order + 1.0
-
-
-def test_slopes_from_momenta_are_exact_for_a_constant_mass(springs):
-    slopes = LinearSlopes.fit(springs)
-    # Fourth-order differences leave a few parts in a million.
-    np.testing.assert_allclose(slopes.matrix, [[1 / 0.6]], rtol=1e-4)
-    true = hermite_spline(springs.resample(8), 8, system_slopes(dhn.get_system("mass_spring")))
-    said = hermite_spline(springs.resample(8), 8, slopes)
-    np.testing.assert_allclose(said.q, true.q, atol=1e-4)
 
 
 def test_gaps_are_filled_and_nothing_is_extrapolated(pendulums):

@@ -1,8 +1,6 @@
 """Interpolation without a network: straight lines, cubic splines, Hermite splines."""
 
-import dataclasses
 from collections.abc import Callable
-from typing import final
 
 import numpy as np
 from jaxtyping import Float
@@ -66,44 +64,6 @@ def velocity_slopes(data: Trajectories) -> tuple[np.ndarray, np.ndarray | None]:
     if data.v is None:
         raise UserError("slopes from velocities need v; these data have none.")
     return data.v, None
-
-
-@final
-@dataclasses.dataclass(frozen=True, eq=False)
-class LinearSlopes:
-    """`dq/dt ≈ p A + c`, one map for all trajectories: what is known without knowing the system.
-
-    Exact where the masses are one constant matrix; where they depend on the state or on the
-    trajectory it is a compromise, and the spline shows it.
-    """
-
-    matrix: np.ndarray
-    """(d, d)"""
-    offset: np.ndarray
-    """(d,)"""
-
-    @classmethod
-    def fit(cls, train: Trajectories) -> "LinearSlopes":
-        """Least squares of fourth-order finite differences on momenta, over known states."""
-        if train.momenta is None:
-            raise UserError("slopes from momenta need p (or v); these data have neither.")
-        if train.states < 5:
-            raise UserError(f"fitting slopes needs at least 5 states; got {train.states}.")
-        q, h = train.q, train.time_step
-        rate = (8 * (q[:, 3:-1] - q[:, 1:-3]) - (q[:, 4:] - q[:, :-4])) / (12 * h)
-        p = train.momenta[:, 2:-2]
-        whole = np.asarray(np.isfinite(rate).all(-1) & np.isfinite(p).all(-1))
-        for i in range(5):
-            whole &= train.known[:, i : i + rate.shape[1]]
-        if not whole.any():
-            raise UserError("fitting slopes needs 5 known states in a row; these data have none.")
-        inputs = np.concatenate([p[whole], np.ones((whole.sum(), 1))], axis=1)
-        solution = np.linalg.lstsq(inputs, rate[whole], rcond=None)[0]
-        return cls(solution[:-1], solution[-1])
-
-    def __call__(self, data: Trajectories) -> tuple[np.ndarray, np.ndarray | None]:
-        assert data.momenta is not None
-        return data.momenta @ self.matrix + self.offset, None
 
 
 def _refine(sparse: Trajectories, factor: int, through: Callable) -> Trajectories:

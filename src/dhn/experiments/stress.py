@@ -102,7 +102,7 @@ def _gaps(
             entry, preset, data, "stress", seed=seed, seeds=preset.stress_seeds, task=task,
             factor=factor,
         )  # fmt: skip
-    for kind, label in {"spline": "Cubic spline", "hermite": "Hermite spline"}.items():
+    for kind, label in {"spline": "Cubic spline", "hermite": "Hermite, true slopes"}.items():
         found.append(roster.classical(kind, label, data, "stress", task, factor=factor))
     return found
 
