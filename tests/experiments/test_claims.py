@@ -120,3 +120,13 @@ def test_the_ceiling_is_no_rival_and_longer_is_better_for_valid_times():
         *seeds((112.0,), "stress", "True system fitted", "parametric", **where),
     ]
     assert verdict(contests(cells), "Sf")["verdict"] == HOLDS
+
+
+def test_standing_still_does_not_win_the_energy():
+    where = {"task": "d long horizon", "metric": "energy_mse_median"}
+    cells = [
+        *seeds((1e-5, 2e-5), "stress", "DHN", "dhn", **where),
+        *seeds((1e-3, 2e-3), "stress", "HNN", "hnn", **where),
+        *seeds((0.0,), "stress", "Persistence", "persistence", **where),
+    ]
+    assert verdict(contests(cells), "Sd")["verdict"] == HOLDS
