@@ -89,14 +89,16 @@ def _codes_of_coarse(
     fine = [np.zeros((*known.shape, d)) for _ in range(2)]
     for x, y in zip(fine, coarse, strict=True):
         x[:, ::factor] = y
-    spacings = {shape.spacing for shape in model.window_shapes}
-    if not any(spacing % factor == 0 for spacing in spacings):
+    spacings = [shape.spacing for shape in model.window_shapes]
+    # No window of the other stages is complete.
+    stages = tuple(i for i, spacing in enumerate(spacings) if spacing % factor == 0)
+    if not stages:
         raise UserError(
             f"interpolating by {factor} fits the code on states {factor} steps apart, for which "
-            f"this model has no stage; its spacings are {', '.join(map(str, sorted(spacings)))}. "
+            f"this model has no stage; its spacings are {', '.join(map(str, sorted(set(spacings))))}. "
             f"Train with spacings ({_halvings(factor)})."
         )
-    return autodecode(model, StateBlock(*fine), known, prior).codes
+    return autodecode(model, StateBlock(*fine), known, prior, stages=stages).codes
 
 
 def _halvings(factor: int) -> str:
