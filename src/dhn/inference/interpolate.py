@@ -95,7 +95,7 @@ def _codes_of_coarse(
     if not stages:
         raise UserError(
             f"interpolating by {factor} fits the code on states {factor} steps apart, for which "
-            f"this model has no stage; its spacings are {', '.join(map(str, sorted(set(spacings))))}. "
+            f"this model has no stage; its spacings are {', '.join(map(str, spacings))}. "
             f"Train with spacings ({_halvings(factor)})."
         )
     return autodecode(model, StateBlock(*fine), known, prior, stages=stages).codes
