@@ -54,6 +54,7 @@ def run(args: Arguments) -> Result:
         raise UserError(f"{args.output} is a file; name a folder for the results.")
 
     from dhn.experiments.grid import make_grid, only, shard
+    from dhn.experiments.presets import get_preset
     from dhn.experiments.results import assemble, started_before, write_results
     from dhn.experiments.runner import finished, run_grid, timestamp
 
@@ -63,7 +64,10 @@ def run(args: Arguments) -> Result:
         rows = [{"name": cell.name, "finished": finished(cell, args.output)} for cell in chosen]
         return Result({"cells": rows}, lambda console: _draw_list(console, rows))
     started = started_before(args.output) or timestamp()
-    outcome = run_grid(chosen, args.output, args.workers, show=not args.json)
+    outcome = run_grid(
+        chosen, args.output, args.workers,
+        xla_flags=get_preset(args.preset).xla_flags, show=not args.json,
+    )  # fmt: skip
     results = assemble(
         grid, args.output, args.preset, " ".join(["dhn", *sys.argv[1:]]), started, timestamp()
     )

@@ -32,6 +32,8 @@ class Preset(Config):
     """Test trajectories of the parametric fit, which solves a problem for each."""
     options: dict[str, Any] = pydantic.Field(default_factory=dict)
     """Changes to every training recipe."""
+    xla_flags: str = ""
+    """For the compiler of the worker processes."""
 
 
 SMOKE = Preset(
@@ -44,6 +46,8 @@ SMOKE = Preset(
     full=False,
     fitted=1,
     options={"batch_size": 32, "latent_size": 2, "warmup": 5, "validation": 0.0},
+    # Twenty steps of tiny networks: nearly all the time goes into compilation.
+    xla_flags="--xla_backend_optimization_level=0",
 )
 QUICK = Preset(
     name="quick",

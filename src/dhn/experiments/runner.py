@@ -48,11 +48,16 @@ def finished(cell: Cell, folder: Path) -> bool:
 class Worker:
     """A child process and the thread that listens to it."""
 
-    def __init__(self, folder: Path, events: "queue.Queue[tuple[Worker, dict[str, Any] | None]]"):
+    def __init__(
+        self,
+        folder: Path,
+        events: "queue.Queue[tuple[Worker, dict[str, Any] | None]]",
+        xla_flags: str,
+    ):
         cache = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(folder.absolute() / "compiled")
         environment = {**os.environ, **SETTINGS, "JAX_COMPILATION_CACHE_DIR": cache}
-        if flags := os.environ.get("XLA_FLAGS"):
-            environment["XLA_FLAGS"] = f"{flags} {SETTINGS['XLA_FLAGS']}"
+        told = (os.environ.get("XLA_FLAGS", ""), xla_flags, SETTINGS["XLA_FLAGS"])
+        environment["XLA_FLAGS"] = " ".join(filter(None, told))
         self._log = (folder / "workers.log").open("ab")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "dhn.experiments.worker"],
@@ -104,7 +109,12 @@ class Worker:
 
 
 def run_grid(
-    cells: Sequence[Cell], folder: Path, workers: int = 2, *, show: bool = True
+    cells: Sequence[Cell],
+    folder: Path,
+    workers: int = 2,
+    *,
+    xla_flags: str = "",
+    show: bool = True,
 ) -> Outcome:
     """Run what is not finished. A cell that fails, or whose process dies, leaves the others alone.
 
@@ -126,7 +136,7 @@ def run_grid(
         try:
             while waiting or any(worker.cells for worker in crew):
                 while waiting and len(crew) < workers:
-                    crew.add(_hire(folder, events, waiting.pop(0)))
+                    crew.add(_hire(Worker(folder, events, xla_flags), folder, waiting.pop(0)))
                 worker, message = events.get()
                 if message is None:
                     crew.discard(worker)
@@ -162,8 +172,7 @@ def run_grid(
     return Outcome(tuple(done), skipped, failed)
 
 
-def _hire(folder: Path, events: Any, cells: Sequence[Cell]) -> Worker:
-    worker = Worker(folder, events)
+def _hire(worker: Worker, folder: Path, cells: Sequence[Cell]) -> Worker:
     worker.give(cells, folder)
     return worker
 
