@@ -19,13 +19,13 @@ from dhn.cli.arguments import seconds
 from dhn.cli.sources import sibling
 from dhn.cli.train import named_values
 from dhn.data import Trajectories, read
-from dhn.evaluation.period import characteristic_period
+from dhn.data.period import characteristic_period
 from dhn.evaluation.trial import MARKS, Trial, try_out
 from dhn.evaluation.uncertainty import coverage, crps
 from dhn.inference import AbstractEstimator, make_estimator
 
 MODELS = ("hnn", "vanilla", "dhn")
-OF_DHN = {"damping": "learned"}
+OF_DHN: dict[str, Any] = {}
 
 
 def trained(

@@ -11,6 +11,8 @@ for name, value in {
     "JAX_PLATFORMS": "cpu",
     "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "jax"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+    # Most of the time goes into compiling programs that run once.
+    "XLA_FLAGS": "--xla_backend_optimization_level=0",
     "NPROC": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",

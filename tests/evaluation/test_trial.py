@@ -5,7 +5,7 @@ import pytest
 
 import dhn
 from dhn.data import Trajectories
-from dhn.evaluation.period import characteristic_period, oscillation_period, turnover_time
+from dhn.data.period import characteristic_period, oscillation_period, turnover_time
 from dhn.evaluation.rivals import linear_model, rivals
 from dhn.evaluation.trial import horizons, marks, try_out, windows
 

@@ -26,11 +26,24 @@ def test_noise_is_measured_in_steps():
 @pytest.mark.parametrize(("noise", "linked"), [(0.0, True), (0.05, False)])
 def test_noisy_data_take_two_networks(noise, linked):
     train = data(noise)
-    assert adapted_preset(train) == ("linked" if linked else "paired")
+    assert adapted_preset(train) == ("linked" if linked else "paired", {})
     model = dhn.DHN(width=8, depth=1, latent_size=1)
     said = model.adapt(train)
     assert model.config.linked is linked and model.config.network.width == 8
     assert (said is None) is linked
+
+
+def test_measured_data_are_trained_along_paths(tmp_path):
+    t = 0.05 * np.arange(400)
+    np.savetxt(tmp_path / "a.csv", np.stack([t, np.cos(2 * t)], -1), header="t,x", delimiter=",")
+    train = dhn.read(tmp_path / "a.csv", q="x", time="t")
+    preset, options = adapted_preset(train)
+    assert preset == "measured" and options["path"] == pytest.approx(0.75 * np.pi / 0.05, abs=2)
+    model = dhn.DHN(width=8)
+    said = model.adapt(train)
+    assert said is not None and "paths of" in said
+    assert model.config.damping == "learned" and model.config.network.width == 8
+    assert adapted_preset(train[:, :12]) == ("linked", {})
 
 
 def test_what_was_said_is_not_changed():

@@ -8,9 +8,9 @@ import pytest
 
 import dhn
 from dhn.baselines.extrapolation import persistence
+from dhn.data.period import oscillation_period
 from dhn.data.trajectories import Trajectories
 from dhn.evaluation.metrics import Metrics, compare
-from dhn.evaluation.period import oscillation_period
 from dhn.evaluation.rivals import Rival, lead, rivals, trusted
 from dhn.evaluation.trial import Trial
 from dhn.reports.run_figures import energies

@@ -86,12 +86,17 @@ def run(args: Arguments) -> Result:
     notes = []
     if held is not None and args.validation is None:
         notes.append(f"error bars are set on {held}, beside the training file")
-    if is_measured(data) and args.model == "dhn" and "damping" not in options:
+    if (
+        is_measured(data)
+        and args.model == "dhn"
+        and args.preset != "default"
+        and "damping" not in options
+    ):
         options["damping"] = "learned"
         notes.append("measured data: damping is learned too (--set damping=none for none)")
     trial = make_estimator(args.model, args.preset, options)
     if (note := trial.adapt(data)) is not None:
-        notes.append(note + "; --preset linked for one")
+        notes.append(note)
     if not args.json:
         for note in notes:
             print(note, flush=True)

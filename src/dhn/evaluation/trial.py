@@ -7,10 +7,10 @@ import numpy as np
 
 from dhn.data.measured import is_measured
 from dhn.data.origins import origins
+from dhn.data.period import characteristic_period
 from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.evaluation.metrics import Metrics, compare
-from dhn.evaluation.period import characteristic_period
 from dhn.evaluation.rivals import Rival, rivals
 from dhn.inference import AbstractEstimator
 from dhn.inference.held_out import OBSERVED

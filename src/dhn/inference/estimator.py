@@ -31,6 +31,7 @@ from dhn.inference.outputs import joined, stacked, together, with_momenta
 from dhn.inference.probe import LinearProbe
 from dhn.inference.shooting import Shot, shoot
 from dhn.models.contract import AbstractForecaster
+from dhn.training.along_paths import fit_along_paths
 from dhn.training.autodecode import CodeFit, CodePrior, autodecode
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
@@ -78,7 +79,8 @@ class AbstractEstimator(abc.ABC):
         context = make_context(train, scaler)
         with jax.enable_x64(training.precision == "float64"):
             fresh = build_model(self.config, context, jr.key(training.seed))
-        result = fit(
+        train_model = fit_along_paths if getattr(self.config, "path", 0) else fit
+        result = train_model(
             fresh, train, scaler, training, budget=budget, directory=directory,
             resume=resume, progress=progress, tensorboard=tensorboard,
         )  # fmt: skip
@@ -231,7 +233,7 @@ class AbstractEstimator(abc.ABC):
         """
         made = self.trained
         data = data if noise is None else data.replace(noise=np.asarray(noise))
-        if data.noise is None:
+        if self._noise(data) is None:
             raise UserError(
                 "denoising needs to know how noisy the measurements are; give noise=(2, d) "
                 "standard deviations of q and p, or data that carry them."
@@ -244,7 +246,8 @@ class AbstractEstimator(abc.ABC):
 
     def _shot(self, observed, states, known, fits) -> Shot:
         made = self.trained
-        noise = made.scaler.scaled_noise(observed.noise)
+        noise = self._noise(observed)
+        assert noise is not None
         if fits is None:
             # One-step residuals of noisy states: the noise of two states over a typical change.
             change = made.context.change(1)
@@ -252,17 +255,27 @@ class AbstractEstimator(abc.ABC):
             fits = autodecode(made.model, states, known, made.prior, noise=float(level))
         return shoot(self.forecaster, states, known, fits, made.prior, noise)
 
+    def _noise(self, observed: Trajectories) -> np.ndarray | None:
+        """(2, d) scaled: how far measurements may lie from a path, by the data or by training."""
+        told = observed.noise
+        levels = [] if told is None else [self.trained.scaler.scaled_noise(told)]
+        seen = getattr(self.trained.model, "path_noise", None)
+        if seen is not None:
+            levels.append(np.asarray(seen))
+        return np.max(levels, axis=0) if levels else None
+
     def _observe(self, observed, states, known, codes, fits, method) -> Observation:
         made = self.trained
-        noisy = observed.noise is not None and np.any(
-            made.scaler.scaled_noise(observed.noise) > made.prior.noise * made.context.change(1)
+        noise = self._noise(observed)
+        noisy = getattr(made.model, "path_noise", None) is not None or (
+            noise is not None and np.any(noise > made.prior.noise * made.context.change(1))
         )
         length = self.forecaster.context_length
-        if method == "shooting" and observed.noise is None:
+        if method == "shooting" and noise is None:
             raise UserError(
                 "shooting needs the noise of the measurements; use data.replace(noise=...)."
             )
-        able = codes is None and observed.q.shape[1] > length and known[:, :length].all()
+        able = codes is None and observed.q.shape[1] > length and known.any(1).all()
         if method == "shooting" or (method == "auto" and noisy and able):
             shot = self._shot(observed, states, known, fits)
             start = shot.path.at(slice(-length, None))

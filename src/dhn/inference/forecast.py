@@ -10,22 +10,14 @@ from jaxtyping import Array, Float, Key
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
 from dhn.models.contract import AbstractForecaster, weights_dtype
+from dhn.models.path import roll_out
 from dhn.training.batches import in_batches
 
 ADVANCES = 32
 """Steps per compiled call: a longer forecast calls it again instead of compiling anew."""
 
 
-@eqx.filter_jit
-def _slide(model: AbstractForecaster, context: StateBlock, z, keys):
-    def body(context, key):
-        new = model.advance(context, z, key)
-        joined = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), context, new)
-        return joined.at(slice(-model.context_length, None)), new
-
-    context, new = jax.lax.scan(body, context, keys)
-    states = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1, x.shape[-1]), new)
-    return context, states
+_slide = eqx.filter_jit(roll_out)
 
 
 def forecast(

@@ -20,7 +20,7 @@ def held_out(made: Artifact, train: Trajectories) -> Trajectories | None:
     """The trajectories that training kept aside, if it did."""
     known = usable_states(train)
     split = choose_split(
-        known, made.model.window_shapes, made.training.validation, made.training.seed
+        known, made.model.training_shapes, made.training.validation, made.training.seed
     )
     rows = np.flatnonzero(split.held_out & known.all(1))
     return train[rows] if len(rows) else None

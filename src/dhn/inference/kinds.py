@@ -17,8 +17,9 @@ class DHN(AbstractEstimator):
     """Denoising Hamiltonian Network in scikit-learn's manner.
 
     `DHN()` is the recipe that measured best: `DHN("linked")` for clean data, `DHN("paired")` where
-    the training set announces noise. `DHN("paper")` is the paper's own. Any field of `DHNConfig`,
-    `NetworkConfig` and `TrainingConfig` can be given by name:
+    the training set announces noise, `DHN("measured")` for what `dhn import` wrote. `DHN("paper")`
+    is the paper's own. Any field of `DHNConfig`, `NetworkConfig` and `TrainingConfig` can be given
+    by name:
     `DHN(block_size=2, stride=1, linked=False, width=64, learning_rate=1e-3, seed=1)`.
     """
 
@@ -39,10 +40,15 @@ class DHN(AbstractEstimator):
     def adapt(self, train: Trajectories) -> str | None:
         if self._open is None:
             return None
-        preset = adapted_preset(train)
-        self._take(preset, self._open)
+        preset, more = adapted_preset(train)
+        self._take(preset, {**more, **self._open})
         if preset == "linked":
             return None
+        if preset == "measured":
+            return (
+                f"measured data: damping is learned, and paths of {self.config.path} states are "
+                f"laid through them (preset measured)"
+            )
         share = noise_per_step(train)
         return f"noise is {share:.0%} of the change in a step: two networks (preset {preset})"
 

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jaxtyping import Bool, Float
 
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
 from dhn.models.contract import AbstractForecaster, weights_dtype
+from dhn.models.path import path_from
 from dhn.training.autodecode import CodeFit, CodePrior
 from dhn.training.batches import in_batches
 from dhn.training.least_squares import levenberg_marquardt
@@ -48,7 +48,8 @@ def shoot(
 ) -> Shot:
     """Fit start states and codes to the known states, whose noise (scaled) is given.
 
-    Begins from the codes of `autodecode` and the first measured states.
+    Begins from the codes of `autodecode` and the first measured states; where the first states
+    are unknown, from the first one that is known.
     """
     length = model.context_length
     if states.q.shape[1] <= length:
@@ -66,7 +67,11 @@ def shoot(
         states, known, codes = part
         return _shoot(model, states, known, codes, fixed, max_iterations)
 
-    parts = (jax.tree.map(lambda x: np.asarray(x, dtype), states), known, codes.codes.astype(dtype))
+    nearest = np.where(known, np.arange(known.shape[1]), np.argmax(known, axis=1)[:, None])
+    states = jax.tree.map(
+        lambda x: np.take_along_axis(np.asarray(x, dtype), nearest[..., None], axis=1), states
+    )
+    parts = (states, known, codes.codes.astype(dtype))
     return Shot(*in_batches(run, parts, batch_size))
 
 
@@ -76,8 +81,6 @@ def _shoot(model: AbstractForecaster, states: StateBlock, known, codes, fixed, m
     n, T, d = states.q.shape
     length, r = model.context_length, basis.shape[1]
     size = 2 * length * d
-    steps = -(-(T - length) // model.step_length)
-    keys = jr.split(jr.key(0), steps)
     observed = jax.tree.map(jnp.nan_to_num, states)
     scale = jnp.concatenate([jnp.tile(noise[0], length), jnp.tile(noise[1], length)])
     first = jnp.concatenate(
@@ -92,18 +95,7 @@ def _shoot(model: AbstractForecaster, states: StateBlock, known, codes, fixed, m
             begin[:, : size // 2].reshape(n, length, d), begin[:, size // 2 :].reshape(n, length, d)
         )
 
-        def body(context, key):
-            new = model.advance(context, z, key)
-            joined = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), context, new)
-            return joined.at(slice(-length, None)), new
-
-        _, new = jax.lax.scan(body, context, keys)
-        path = jax.tree.map(
-            lambda a, b: jnp.concatenate([a, jnp.moveaxis(b, 0, 1).reshape(n, -1, d)], axis=1),
-            context,
-            new,
-        )
-        return path.at(slice(0, T)), z
+        return path_from(model, context, z, T), z
 
     def residuals(x):
         path, _ = roll(x)

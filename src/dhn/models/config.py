@@ -25,6 +25,8 @@ class NetworkConfig(Config):
     heads: Positive = 4
     """Attention heads (transformer only)."""
     activation: Literal["tanh", "silu", "gelu"] = "tanh"
+    quadratic: bool = False
+    """A quadratic form of the states beside the MLP, fitted first and by itself (`path`)."""
     layer_norm: bool = False
     """LayerNorm in the transformer; the paper has it, without it training goes further."""
 
@@ -58,6 +60,9 @@ class DHNConfig(Config):
     denoising_weight: Annotated[float, pydantic.Field(ge=0.0)] = 0.0
     equation_weight: Annotated[float, pydantic.Field(ge=0.0)] = 1.0
     denoising_outputs: Literal["unknown", "all"] = "unknown"
+    path: Annotated[int, pydantic.Field(ge=0)] = 0
+    """States of the paths that training lays through the measurements; 0: single steps only."""
+    path_weight: Annotated[float, pydantic.Field(ge=0.0)] = 1.0
     damping: Literal["none", "learned"] = "none"
     angles: Literal["raw", "periodic"] = "periodic"
     """Whether angles enter the network as they are or as sine and cosine."""

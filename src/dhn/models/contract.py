@@ -67,6 +67,11 @@ class AbstractModel(eqx.Module):
     loss_names: eqx.AbstractVar[tuple[str, ...]]
     """The terms that `losses` returns."""
 
+    @property
+    def training_shapes(self) -> tuple[WindowShape, ...]:
+        """The windows that `losses` takes: those of the stages, unless a model wants others."""
+        return self.window_shapes
+
     @abc.abstractmethod
     def losses(
         self,

@@ -23,6 +23,7 @@ from dhn.models.denoise import denoise
 from dhn.models.features import StateFeatures
 from dhn.models.hamiltonian import LeftHamiltonian, RightHamiltonian
 from dhn.models.mlp import MLPNetwork
+from dhn.models.path import path_loss
 from dhn.models.scalar import AbstractScalarNetwork
 from dhn.models.stage import (
     AbstractStage,
@@ -52,6 +53,7 @@ def build_network(
             width=config.width,
             depth=config.depth,
             activation=config.activation,
+            quadratic=config.quadratic,
             key=key,
         )
     return TransformerNetwork(
@@ -73,6 +75,9 @@ class DHNModel(AbstractForecaster):
 
     stages: tuple[AbstractStage, ...]
     config: DHNConfig = eqx.field(static=True)
+    path_noise: Float[Array, "2 d"] | None = None
+    """How closely paths meet the measurements (scaled); None without paths. Not trained by steps:
+    it only weighs."""
 
     @classmethod
     def build(cls, config: DHNConfig, context: ModelContext, key: Key[Array, ""]) -> "DHNModel":
@@ -118,7 +123,8 @@ class DHNModel(AbstractForecaster):
                 )
             stages.append(stage)
         # pyright takes Equinox's abstract variables for fields of the constructor.
-        return cls(stages=tuple(stages), config=config)  # pyright: ignore[reportCallIssue]
+        noise = jnp.ones((2, context.dim)) if config.path else None
+        return cls(stages=tuple(stages), path_noise=noise, config=config)  # pyright: ignore[reportCallIssue]
 
     @property
     def latent_size(self) -> int:
@@ -130,7 +136,17 @@ class DHNModel(AbstractForecaster):
 
     @property
     def loss_names(self) -> tuple[str, ...]:
-        return ("equation", "denoising") if self.config.denoising_weight > 0 else ("equation",)
+        config = self.config
+        weights = {"equation": config.equation_weight, "denoising": config.denoising_weight}
+        if config.path:
+            weights["path"] = config.path_weight
+        return tuple(name for name, weight in weights.items() if weight > 0)
+
+    @property
+    def training_shapes(self) -> tuple[WindowShape, ...]:
+        """Windows of every stage and, behind them, those of paths."""
+        path = (WindowShape(self.config.path, 1),) if self.config.path else ()
+        return self.window_shapes + path
 
     @property
     def finest(self) -> AbstractStage:
@@ -153,9 +169,11 @@ class DHNModel(AbstractForecaster):
         config = self.config
         total = dict.fromkeys(self.loss_names, jnp.zeros((), codes[0].dtype))
         keys = jr.split(key, len(self.stages))
-        for stage, window, z, key in zip(self.stages, windows, codes, keys, strict=True):
-            total["equation"] += config.equation_weight * equation_loss(stage, window, z)
-            if config.denoising_weight > 0:
+        # Behind the stages' windows there may be one of a path.
+        for stage, window, z, key in zip(self.stages, windows, codes, keys, strict=False):
+            if "equation" in total:
+                total["equation"] += config.equation_weight * equation_loss(stage, window, z)
+            if "denoising" in total:
                 key_mask, key_level, key_noise = jr.split(key, 3)
                 pattern = get_mask(config.mask)
                 known = draw_known(key_mask, pattern, stage.spec, window.q.shape[0])
@@ -164,7 +182,13 @@ class DHNModel(AbstractForecaster):
                 total["denoising"] += config.denoising_weight * denoising_loss(
                     stage, window, noised, known, level, z, config.denoising_outputs
                 )
-        return {name: value / len(self.stages) for name, value in total.items()}
+        total = {name: value / len(self.stages) for name, value in total.items()}
+        if "path" in total:
+            assert self.path_noise is not None
+            total["path"] = config.path_weight * path_loss(
+                self, windows[-1], codes[-1], self.path_noise
+            )
+        return total
 
     def stage_residuals(
         self, stage: int, window: StateBlock, z: Float[Array, "n k"]

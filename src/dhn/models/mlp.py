@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Key
 
 from dhn.blocks import NoiseLevel
 from dhn.models.features import StateFeatures
+from dhn.models.form import QuadraticForm
 from dhn.models.product import product
 from dhn.models.scalar import AbstractScalarNetwork, get_activation
 
@@ -19,6 +20,8 @@ class MLPNetwork(AbstractScalarNetwork):
     weights: Float[Array, "depth width width"]
     biases: Float[Array, "depth width"]
     readout: Float[Array, " width"]
+    form: QuadraticForm | None
+    """Beside the network, which then begins at zero."""
     features: StateFeatures
     activation: str = eqx.field(static=True)
 
@@ -31,6 +34,7 @@ class MLPNetwork(AbstractScalarNetwork):
         width: int,
         depth: int,
         activation: str,
+        quadratic: bool = False,
         key: Key[Array, ""],
     ):
         keys = jr.split(key, 3)
@@ -40,7 +44,8 @@ class MLPNetwork(AbstractScalarNetwork):
         self.embed_bias = jnp.zeros(width)
         self.weights = jr.normal(keys[1], (depth, width, width)) / jnp.sqrt(width)
         self.biases = jnp.zeros((depth, width))
-        self.readout = jr.normal(keys[2], (width,)) / width
+        self.readout = jnp.zeros(width) if quadratic else jr.normal(keys[2], (width,)) / width
+        self.form = QuadraticForm(fan_in) if quadratic else None
         self.features = features
         self.activation = activation
 
@@ -59,4 +64,5 @@ class MLPNetwork(AbstractScalarNetwork):
         h = x @ self.embed + self.embed_bias
         for weight, bias in zip(self.weights, self.biases, strict=True):
             h = h + act(product(h, weight) + bias)
-        return h @ self.readout
+        scalar = h @ self.readout
+        return scalar if self.form is None else scalar + self.form(x[:, : len(self.form.slope)])

@@ -23,12 +23,17 @@ PAIRED = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=1.0)
 TRANSFORMER = PAIRED.model_copy(
     update={"network": NetworkConfig(kind="transformer", width=32, depth=2, heads=4)}
 )
+MEASURED = DHNConfig(
+    network=NetworkConfig(width=32, depth=2, quadratic=True), damping="learned", path=16
+)
+"""`path` is set from the period of the data (`inference.adapt`)."""
 
 PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
     "default": (DHNConfig(), {}),
     "linked": (DHNConfig(), {}),
     "paper": (PAPER, {"learning_rate": 1e-3, "code_learning_rate": 1e-3}),
     "paired": (PAIRED, {}),
+    "measured": (MEASURED, {"validation": 0.15}),
     "transformer": (TRANSFORMER, {"learning_rate": 2e-3}),
 }
 """Name -> (model, changes to the training recipe)."""

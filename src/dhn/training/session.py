@@ -89,7 +89,7 @@ class Session:
         self.started = self.clock()
         self.config, self.shown, self.options = config, shown, options
         context = make_context(data, scaler)
-        shapes = tuple(model.window_shapes)
+        shapes = tuple(model.training_shapes)
         split = choose_split(usable_states(data), shapes, config.validation, config.seed)
         arrays = prepare(data, scaler, shapes, config.precision, split.train)
         self.validator = Validator(

@@ -152,7 +152,7 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
     """
     static, data, config = run.static, run.data, run.config
     optimiser = make_optimiser(config)
-    shapes = static.window_shapes
+    shapes = static.training_shapes
 
     def draw(key):
         windows, rows = [], []

@@ -151,7 +151,7 @@ class Validator:
         """Root mean square residual over training windows: how exactly data obey the model."""
         total = [
             _mean_square(model, i, self.training, codes, jr.fold_in(self.key, i))
-            for i in range(len(self.shapes))
+            for i in range(len(model.window_shapes))
         ]
         return float(np.sqrt(np.mean([float(x) for x in total])))
 
@@ -215,7 +215,7 @@ def _loss(model, states: StateBlock, picks: tuple[Array, ...], codes, key):
     def of_trajectory(picks):
         windows = tuple(
             cut_windows(states, pick[:, 0], pick[:, 1], *shape)
-            for pick, shape in zip(picks, model.window_shapes, strict=True)
+            for pick, shape in zip(picks, model.training_shapes, strict=True)
         )
         terms = model.losses(windows, tuple(codes[pick[:, 0]] for pick in picks), key)
         return sum(terms.values())
