@@ -115,7 +115,7 @@ def test_the_gradient_is_that_of_the_refitted_path(classical):
 def test_a_linear_system_keeps_its_classical_part():
     train = oscillator()
     model, scaler, _ = fresh(train)
-    config = TrainingConfig(steps=200, validation=0.3, seed=0)
+    config = TrainingConfig(steps=10, batch_size=8, validation=0.3, seed=0)
     result = fit_along_paths(model, train, scaler, config, progress=False)
     assert result.chosen == "classical"
     assert result.steps == 10
@@ -135,6 +135,16 @@ def test_forecasts_start_from_the_path_not_from_the_noise(trained):
     assert error < NOISE
     smooth = model.denoise(test[:, :30])
     assert np.sqrt(np.mean((smooth.q - clean.q[:, :30]) ** 2)) < 0.5 * NOISE
+
+
+def test_a_long_run_is_denoised_without_losing_the_phase(trained):
+    """Twenty periods, and a wrong frequency would show after two."""
+    noisy, clean = (oscillator(1, 600, noise=x, seed=3) for x in (NOISE, 0.0))
+    known = np.ones((1, 600), bool)
+    known[:, 200:260] = False  # longer than a piece
+    smooth = trained.denoise(noisy.replace(known=known))
+    error = (smooth.q - clean.q)[known]
+    assert np.sqrt(np.mean(error**2)) < 0.6 * NOISE
 
 
 def test_an_unknown_first_state_is_no_obstacle(trained):

@@ -28,6 +28,7 @@ from dhn.inference.held_out import held_out, rehearsal
 from dhn.inference.interpolate import interpolate
 from dhn.inference.observation import Observation
 from dhn.inference.outputs import joined, stacked, together, with_momenta
+from dhn.inference.pieces import cut, join, piece_starts
 from dhn.inference.probe import LinearProbe
 from dhn.inference.shooting import Shot, shoot
 from dhn.models.contract import AbstractForecaster
@@ -37,6 +38,8 @@ from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
 from dhn.training.prepare import make_context, usable_states
 
+PIECE = 64
+"""States of the pieces in which long runs are denoised, if the model has no paths."""
 POOR_FIT = 100.0
 """A mean squared residual so many times the training set's calls for a warning."""
 
@@ -229,6 +232,8 @@ class AbstractEstimator(abc.ABC):
     def denoise(self, data: Trajectories, *, noise: np.ndarray | None = None) -> Trajectories:
         """The model's own path through noisy measurements, gaps filled.
 
+        Long runs are taken in overlapping pieces, see `pieces`.
+
         `noise` is (2, d), the standard deviation of q and p; by default what the data carry.
         """
         made = self.trained
@@ -240,20 +245,28 @@ class AbstractEstimator(abc.ABC):
             )
         states, known = self._states(data)
         with jax.enable_x64(made.training.precision == "float64"):
-            path = self._shot(data, states, known, None).path
-        q, p = made.scaler.inverse(path.q.astype(np.float64), path.p.astype(np.float64))
+            starts, length = piece_starts(known, 2 * getattr(self.config, "path", 0) or PIECE)
+            fits = self._noisy_codes(data, states, known)
+            fits = jax.tree.map(lambda x: np.repeat(x, len(starts), axis=0), fits)
+            pieces = jax.tree.map(lambda x: cut(np.asarray(x), starts, length), states)
+            path = self._shot(data, pieces, cut(known, starts, length), fits).path
+        whole = [join(np.asarray(x, np.float64), starts, data.states) for x in path]
+        q, p = made.scaler.inverse(*whole)
         return with_momenta(data, q, p, data.t, np.zeros(q.shape[:2], bool))
 
+    def _noisy_codes(self, observed, states, known) -> CodeFit:
+        made, noise = self.trained, self._noise(observed)
+        assert noise is not None
+        # One-step residuals of noisy states: the noise of two states over a typical change.
+        change = made.context.change(1)
+        level = np.sqrt(made.prior.noise**2 + 2 * np.mean(noise**2) / change**2)
+        return autodecode(made.model, states, known, made.prior, noise=float(level))
+
     def _shot(self, observed, states, known, fits) -> Shot:
-        made = self.trained
         noise = self._noise(observed)
         assert noise is not None
-        if fits is None:
-            # One-step residuals of noisy states: the noise of two states over a typical change.
-            change = made.context.change(1)
-            level = np.sqrt(made.prior.noise**2 + 2 * np.mean(noise**2) / change**2)
-            fits = autodecode(made.model, states, known, made.prior, noise=float(level))
-        return shoot(self.forecaster, states, known, fits, made.prior, noise)
+        fits = fits or self._noisy_codes(observed, states, known)
+        return shoot(self.forecaster, states, known, fits, self.trained.prior, noise)
 
     def _noise(self, observed: Trajectories) -> np.ndarray | None:
         """(2, d) scaled: how far measurements may lie from a path, by the data or by training."""

@@ -45,9 +45,10 @@ class DHN(AbstractEstimator):
         if preset == "linked":
             return None
         if preset == "measured":
+            damping = "damping is learned, and " if self.config.damping == "learned" else ""
             return (
-                f"measured data: damping is learned, and paths of {self.config.path} states are "
-                f"laid through them (preset measured)"
+                f"measured data: {damping}paths of {self.config.path} states are laid through them "
+                f"(preset measured)"
             )
         share = noise_per_step(train)
         return f"noise is {share:.0%} of the change in a step: two networks (preset {preset})"

@@ -33,7 +33,17 @@ PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
     "linked": (DHNConfig(), {}),
     "paper": (PAPER, {"learning_rate": 1e-3, "code_learning_rate": 1e-3}),
     "paired": (PAIRED, {}),
-    "measured": (MEASURED, {"validation": 0.15}),
+    "measured": (
+        MEASURED,
+        {
+            "steps": 1000,
+            "batch_size": 32,
+            "warmup": 50,
+            "validation": 0.15,
+            "learning_rate": 1e-3,
+            "code_learning_rate": 1e-3,
+        },
+    ),
     "transformer": (TRANSFORMER, {"learning_rate": 2e-3}),
 }
 """Name -> (model, changes to the training recipe)."""

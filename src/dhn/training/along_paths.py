@@ -30,10 +30,6 @@ from dhn.training.validation import Validator, choose_split
 
 LEAST_SHARE = 0.3
 """Of a budget for the paths, however long the classical part took to compile."""
-STEPS_A_PATH = 20
-"""Single steps that cost about as much as one along paths."""
-FINER = {"learning_rate": 1e-3, "code_learning_rate": 1e-3, "batch_size": 32, "warmup": 50}
-"""The recipe along paths, which begins near its end."""
 CLEARLY_BETTER = 0.7
 """A network replaces the classical part alone if its path loss is below this share of it: where
 both do as well, the simpler one holds further outside the data."""
@@ -62,7 +58,7 @@ def fit_along_paths(
     progress: bool = True,
     tensorboard: bool = False,
 ) -> FitResult:
-    """As `fit`, for a model with `path > 0`; `config.steps` counts the single steps."""
+    """As `fit`, for a model with `path > 0`; steps and budget are those of the network."""
     if not isinstance(model, DHNModel) or not model.config.path:
         raise UserError("training along paths needs a DHN with path > 0.")
     clock = CLOCKS[config.clock]
@@ -82,7 +78,7 @@ def fit_along_paths(
     if judge.enabled:
         refined = fit(
             _weighted(classical, 0.0, 1.0), data, scaler,
-            config.model_copy(update={**FINER, "steps": max(1, config.steps // STEPS_A_PATH)}),
+            config,
             budget=_rest(budget, clock() - started, directory if resume else None),
             directory=directory, resume=resume, progress=progress, tensorboard=tensorboard,
         )  # fmt: skip
