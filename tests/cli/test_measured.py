@@ -113,6 +113,7 @@ def test_evaluate_counts_coverage_from_many_starting_points(run, place, capsys):
 
 def test_an_ensemble_forecasts_the_mean_of_its_models(place, capsys):
     train = ("train", place / "x-train.npz", "-o", place / "three", "--steps", 30, *SETTINGS)
+    train = (*train, "--preset", "linked")
     found = call(capsys, *train, "--ensemble", 3, "--json")
     assert found["ensemble"] == 3
     model = dhn.load(place / "three")

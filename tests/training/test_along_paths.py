@@ -62,6 +62,14 @@ def test_the_classical_part_finds_rate_and_noise(classical):
     assert np.all((found > 0.85) & (found < 1.1)), found
 
 
+def test_seeds_differ_by_what_the_data_leave_open(classical):
+    train, scaler, data, model = classical
+    other = fit_classical(fresh(train)[0], data, scaler.scaled_noise(train.noise), seed=1)
+    slopes = [m.finest.right.network.form.matrix for m in (model, other)]
+    gap = float(jnp.abs(slopes[0] - slopes[1]).max() / jnp.abs(slopes[0]).max())
+    assert 1e-6 < gap < 0.05
+
+
 def test_the_classical_part_holds_outside_the_data(classical):
     """A motion ten times smaller than any in training, over five periods, without noise."""
     _, scaler, _, model = classical

@@ -38,6 +38,8 @@ from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
 from dhn.training.prepare import make_context, usable_states
 
+LEAST_NOISE = 1e-5
+"""Of a scaled coordinate: the announced noise of clean data is rounding."""
 PIECE = 64
 """States of the pieces in which long runs are denoised, if the model has no paths."""
 POOR_FIT = 100.0
@@ -269,13 +271,19 @@ class AbstractEstimator(abc.ABC):
         return shoot(self.forecaster, states, known, fits, self.trained.prior, noise)
 
     def _noise(self, observed: Trajectories) -> np.ndarray | None:
-        """(2, d) scaled: how far measurements may lie from a path, by the data or by training."""
-        told = observed.noise
-        levels = [] if told is None else [self.trained.scaler.scaled_noise(told)]
-        seen = getattr(self.trained.model, "path_noise", None)
-        if seen is not None:
-            levels.append(np.asarray(seen))
-        return np.max(levels, axis=0) if levels else None
+        """(2, d) scaled: how far measurements may lie from a path.
+
+        How they compare with each other is told by the data, if they tell anything; how large they
+        are at least, by training, which knows what the model has wrong.
+        """
+        told, seen = observed.noise, getattr(self.trained.model, "path_noise", None)
+        if told is None:
+            return None if seen is None else np.asarray(seen)
+        told = self.trained.scaler.scaled_noise(told)
+        if seen is None:
+            return told
+        told = np.maximum(told, LEAST_NOISE)
+        return told * max(1.0, np.sqrt(np.mean((np.asarray(seen) / told) ** 2)))
 
     def _observe(self, observed, states, known, codes, fits, method) -> Observation:
         made = self.trained

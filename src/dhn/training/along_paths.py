@@ -70,7 +70,7 @@ def fit_along_paths(
             noise = np.maximum(noise, scaler.scaled_noise(data.noise))
         nothing = np.zeros((len(data), model.latent_size))
         model = _cast(model, config)
-        classical = fit_classical(model, judge.arrays, noise)
+        classical = fit_classical(model, judge.arrays, noise, config.seed)
         found = [judge.candidate("classical", classical, nothing)]
         with open_progress(progress) as shown:
             shown.say(f"classical part: path loss {found[0].score:.3g} on states kept aside")
@@ -90,7 +90,9 @@ def fit_along_paths(
         if best.name == "classical":
             # So few unknowns may also see what was kept aside to choose.
             everything = prepare(data, scaler, model.training_shapes, config.precision)
-            best = dataclasses.replace(best, model=fit_classical(model, everything, noise))
+            best = dataclasses.replace(
+                best, model=fit_classical(model, everything, noise, config.seed)
+            )
         best = judge.with_noise(best)
         residual = judge.validator.noise(best.model, judge.rows(best.codes))
     with open_progress(progress) as shown:

@@ -25,6 +25,8 @@ STATES = 6000
 GROWTH = (0.3, 1.0)
 """Lengths of the paths, as shares of the longest."""
 ITERATIONS = 30
+BOOTSTRAP = 0xB007
+"""Keeps these random numbers apart from other uses of the same seed."""
 LOST = 1e3
 """A path that is no number is this many noise levels off."""
 
@@ -32,13 +34,15 @@ LOST = 1e3
 def fit_classical(model: DHNModel, data: TrainingData, noise: Float[np.ndarray, "2 d"]) -> DHNModel:
     """The same model with form, damping and path noise fitted; the network stays as it is.
 
-    `noise` (scaled) weighs the coordinates against each other. Codes are taken to be zero.
+    `noise` (scaled) weighs the coordinates against each other. Codes are taken to be zero. Seed 0
+    sees evenly spread paths; every other one paths drawn at random, with repetition, so that an
+    ensemble shows what the data leave open.
     """
     model = eqx.tree_at(lambda m: m.path_noise, model, jnp.asarray(noise, data.states.q.dtype))
     y = _unknowns(model)
-    steps, _ = _windows(data, 0, model.window_shapes[0].length)
+    steps, _ = _windows(data, 0, model.window_shapes[0].length, seed)
     y = _fit_steps(model, steps, y)
-    paths, _ = _windows(data, -1, model.config.path)
+    paths, _ = _windows(data, -1, model.config.path, seed)
     for share in GROWTH:
         y = _fit_paths(model, paths, y, jnp.asarray(round(share * model.config.path)))
     model = _with(model, y)
@@ -89,11 +93,16 @@ def _fit(residuals, model: DHNModel, y):
     return levenberg_marquardt(rows, y[None], ITERATIONS).x[0]
 
 
-def _windows(data: TrainingData, stage: int, states: int) -> tuple[StateBlock, Array]:
-    """The first `states` states of evenly spread windows, and the trajectories they are from."""
+def _windows(
+    data: TrainingData, stage: int, states: int, seed: int = 0
+) -> tuple[StateBlock, Array]:
+    """The first `states` states of some windows, and the trajectories they are from."""
     count = int(data.counts[stage])
     number = max(1, min(count, STATES // states))
-    picks = data.starts[stage][np.linspace(0, count - 1, number).round().astype(int)]
+    chosen = np.linspace(0, count - 1, number).round().astype(int)
+    if seed:
+        chosen = np.random.default_rng([BOOTSTRAP, seed % 2**63]).integers(0, count, number)
+    picks = data.starts[stage][chosen]
     return cut_windows(data.states, picks[:, 0], picks[:, 1], states, 1), picks[:, 0]
 
 
