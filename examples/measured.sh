@@ -27,7 +27,7 @@ np.savetxt(sys.argv[1], rows, delimiter=",", header="time [s], angle [deg]", fmt
 PYTHON
 
 # 2. Import: onto a grid, velocities from angles, the last part kept for the test.
-run dhn import "$out/swing.csv" --q theta=angle --dt 0.04 --smooth --split 0.6,0.2,0.2 \
+run dhn import "$out/swing.csv" --q theta=angle --dt 0.04 --split 0.6,0.2,0.2 \
   -o "$out/swing.npz"
 
 # 3. Learn; the validation part sets the error bars.

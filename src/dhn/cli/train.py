@@ -24,9 +24,9 @@ class Arguments:
 
     Example: dhn train dp.npz -o runs/paper --preset paper --steps 20000 --set width=64
 
-    Measured data (from `dhn import`) are taken to be damped, and if they were split, the file
-    NAME-validation beside NAME-train sets the error bars; `--set damping=none` and
-    `--validation none` say otherwise.
+    Measured data (from `dhn import`) are taken to be damped and trained along paths, and if they
+    were split, the file NAME-validation beside NAME-train sets the error bars; `--preset linked`,
+    `--set damping=none` and `--validation none` say otherwise.
     """
 
     data: Data
@@ -42,8 +42,8 @@ class Arguments:
     model: str = "dhn"
     """dhn, or a baseline: hnn, vanilla."""
     preset: str = "default"
-    """default (measured best: linked, or paired for noisy data), linked, paired, transformer,
-    paper (the paper's own)."""
+    """default (measured for what `dhn import` wrote, else linked, or paired for noisy data),
+    linked, paired, measured, transformer, paper (the paper's own)."""
     set: Annotated[
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
     ] = ()

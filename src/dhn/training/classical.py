@@ -31,7 +31,9 @@ LOST = 1e3
 """A path that is no number is this many noise levels off."""
 
 
-def fit_classical(model: DHNModel, data: TrainingData, noise: Float[np.ndarray, "2 d"]) -> DHNModel:
+def fit_classical(
+    model: DHNModel, data: TrainingData, noise: Float[np.ndarray, "2 d"], seed: int = 0
+) -> DHNModel:
     """The same model with form, damping and path noise fitted; the network stays as it is.
 
     `noise` (scaled) weighs the coordinates against each other. Codes are taken to be zero. Seed 0
