@@ -101,7 +101,21 @@ def batch(model, n, dtype=np.float32):
     return tuple(windows), tuple(codes)
 
 
-@pytest.fixture(params=list(CONFIGS), ids=list(CONFIGS))
+# One of each kind; the others differ in a part that tests of their own have seen.
+QUICKLY_FITTED = ("dhn paired", "hnn midpoint", "vanilla resnet, context", "cnn", "neighbour")
+QUICK = (*QUICKLY_FITTED, "generating function", "dhn transformer", "hnn dopri5", "cnn with a code")
+assert set(QUICK) <= set(CONFIGS)
+
+
+def marked(quick):
+    """All configurations; those that are not quick wait for `make test-all`."""
+    return [
+        pytest.param(name, id=name, marks=() if name in quick else pytest.mark.slow)
+        for name in CONFIGS
+    ]
+
+
+@pytest.fixture(params=marked(QUICK))
 def config(request):
     return CONFIGS[request.param]
 
@@ -202,17 +216,7 @@ def test_a_forecaster_steps_and_differentiates(config):
     np.testing.assert_allclose(after.p[0], other.p[0], atol=1e-5)
 
 
-# One of each kind; the others differ in a part that the tests above have seen.
-QUICKLY_FITTED = ("dhn paired", "hnn midpoint", "vanilla resnet, context", "cnn", "neighbour")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in QUICKLY_FITTED else pytest.param(name, marks=pytest.mark.slow)
-        for name in CONFIGS
-    ],
-)
+@pytest.mark.parametrize("name", marked(QUICKLY_FITTED))
 def test_two_trajectories_are_fitted(name):
     """From the one training loop, to a loss that only a model of the motion can reach."""
     training = TrainingConfig(steps=800, batch_size=16, learning_rate=8e-3, warmup=20)

@@ -53,14 +53,14 @@ def run(place):
     return place / "run"
 
 
-def test_measured_data_are_taken_to_be_damped_unless_told_otherwise(place, capsys):
-    train = ("train", place / "x-train.npz", "--steps", 2, *SETTINGS)
-    found = call(capsys, *train, "-o", place / "damped", "--json")
-    assert dhn.load(place / "damped").config.damping == "learned"
-    assert any("damping is learned" in note for note in found["notes"])
-    found = call(capsys, *train, "-o", place / "free", "--set", "damping=none", "--json")
-    assert dhn.load(place / "free").config.damping == "none"
-    assert not any("damping" in note for note in found["notes"])
+def test_measured_data_are_taken_to_be_damped_unless_told_otherwise(run, place):
+    model = dhn.load(run)
+    assert model.config.damping == "learned" and model.config.path > 8
+    assert model.trained.summary["chosen"] in ("classical", "paths")
+    train = dhn.read(place / "x-train.npz")
+    assert "damping is learned" in str(dhn.DHN().adapt(train))
+    free = dhn.DHN(damping="none")
+    assert "damping" not in str(free.adapt(train)) and free.config.damping == "none"
 
 
 def test_a_run_remembers_its_data(run, place, capsys):

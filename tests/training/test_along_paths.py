@@ -12,9 +12,7 @@ from dhn.blocks import StateBlock
 from dhn.data.scaling import Scaler
 from dhn.inference.adapt import path_states
 from dhn.models.path import path_from, path_loss, path_residuals
-from dhn.training.along_paths import fit_along_paths
 from dhn.training.classical import fit_classical
-from dhn.training.config import TrainingConfig
 from dhn.training.prepare import make_context, prepare
 
 FREQUENCY, RATE, STEP, NOISE = 2.0, 0.15, 0.1, 0.01
@@ -87,9 +85,10 @@ def test_residuals_are_those_of_the_best_start(classical):
     window = jax.tree.map(lambda x: x[:4, :24], data.states)
     z = jnp.zeros((4, 1))
     noise = jnp.full((2, 1), 0.02)
-    before = path_residuals(model, window, z, noise)
+    residuals = eqx.filter_jit(path_residuals)
+    before = residuals(model, window, z, noise)
     moved = StateBlock(window.q.at[:, 0].add(0.02), window.p)
-    after = path_residuals(model, moved, z, noise)
+    after = residuals(model, moved, z, noise)
     # One of 48 measurements was moved by one noise level.
     assert float(jnp.abs(after[:, 1:] - before[:, 1:]).max()) < 0.3
     assert float(jnp.abs(after[:, 0, 0] - before[:, 0, 0]).min()) > 0.6
@@ -101,7 +100,7 @@ def test_the_gradient_is_that_of_the_refitted_path(classical):
     window = jax.tree.map(lambda x: x[:4, :24], data.states)
     z, noise = jnp.zeros((4, 1)), jnp.full((2, 1), 0.02)
     for _ in range(3):
-        misses = path_residuals(model, window, z, noise) * noise
+        misses = eqx.filter_jit(path_residuals)(model, window, z, noise) * noise
         noise = jnp.sqrt(jnp.mean(misses**2, axis=(0, 1)))
     with jax.enable_x64(True):
         model, window, z, noise = jax.tree.map(
@@ -109,30 +108,27 @@ def test_the_gradient_is_that_of_the_refitted_path(classical):
         )
         slope = model.finest.right.network.form.slope
 
+        @jax.jit
         def loss(shift):
             moved = eqx.tree_at(
                 lambda m: m.finest.right.network.form.slope, model, slope.at[0].add(shift)
             )
             return path_loss(moved, window, z, noise)
 
-        exact = float(jax.grad(loss)(0.0))
+        exact = float(jax.jit(jax.grad(loss))(0.0))
         numeric = (float(loss(1e-4)) - float(loss(-1e-4))) / 2e-4
     assert exact == pytest.approx(numeric, rel=2e-2)
-
-
-def test_a_linear_system_keeps_its_classical_part():
-    train = oscillator()
-    model, scaler, _ = fresh(train)
-    config = TrainingConfig(steps=10, batch_size=8, validation=0.3, seed=0)
-    result = fit_along_paths(model, train, scaler, config, progress=False)
-    assert result.chosen == "classical"
-    assert result.steps == 10
-    assert not np.any(result.model.finest.right.network.readout)
 
 
 @pytest.fixture(scope="module")
 def trained():
     return measured(validation=0.3).fit(oscillator(), steps=20)
+
+
+def test_a_linear_system_keeps_its_classical_part(trained):
+    assert trained.trained.summary["chosen"] == "classical"
+    assert trained.trained.summary["steps"] == 20
+    assert not np.any(trained.trained.model.finest.right.network.readout)
 
 
 def test_forecasts_start_from_the_path_not_from_the_noise(trained):
