@@ -136,7 +136,7 @@ def test_neither_steps_nor_trajectories_recompile():
         model.fit(data, steps=train_steps)
         model.forecast(data[:, :8], forecast_steps)
 
-    heavy = ("run_steps", "_fit_codes", "_slide")
+    heavy = ("run_steps", "_fit_codes", "roll_out")
     with compilations() as first:
         work(20, 20, 5)
     for name in heavy:

@@ -137,10 +137,10 @@ class DHNModel(AbstractForecaster):
     @property
     def loss_names(self) -> tuple[str, ...]:
         config = self.config
-        weights = {"equation": config.equation_weight, "denoising": config.denoising_weight}
-        if config.path:
-            weights["path"] = config.path_weight
-        return tuple(name for name, weight in weights.items() if weight > 0)
+        along_paths = config.path > 0 and config.path_weight > 0
+        names = [] if along_paths and config.equation_weight == 0 else ["equation"]
+        names += ["denoising"] * (config.denoising_weight > 0) + ["path"] * along_paths
+        return tuple(names)
 
     @property
     def training_shapes(self) -> tuple[WindowShape, ...]:
