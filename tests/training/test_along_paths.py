@@ -173,3 +173,15 @@ def test_paths_without_a_classical_part_are_refused():
     model = dhn.DHN("linked", path=16, width=8, depth=1, latent_size=1)
     with pytest.raises(dhn.UserError, match="quadratic=true"):
         model.fit(oscillator(), steps=2)
+    with pytest.raises(dhn.UserError, match="linked=true"):
+        measured(linked=False).fit(oscillator(), steps=2)
+
+
+def test_a_path_longer_than_every_run_is_refused():
+    train = oscillator()
+    known = np.asarray(train.known).copy()
+    known[:, ::20] = False
+    with pytest.raises(dhn.UserError, match="24 "):
+        measured().fit(train.replace(known=known), steps=2)
+    with pytest.raises(dhn.UserError, match="99 states"):
+        measured(path=99).fit(train, steps=2)

@@ -77,8 +77,7 @@ def fit_along_paths(
     steps, history = 0, []
     if judge.enabled:
         refined = fit(
-            _weighted(classical, 0.0, 1.0), data, scaler,
-            config,
+            _along(classical), data, scaler, config,
             budget=_rest(budget, clock() - started, directory if resume else None),
             directory=directory, resume=resume, progress=progress, tensorboard=tensorboard,
         )  # fmt: skip
@@ -128,9 +127,9 @@ def _cast(model: DHNModel, config: TrainingConfig) -> DHNModel:
     return eqx.combine(jax.tree.map(lambda x: x.astype(config.precision), weights), static)
 
 
-def _weighted(model: DHNModel, equation: float, path: float) -> DHNModel:
-    """The same model, trained by single steps or along paths."""
-    config = model.config.model_copy(update={"equation_weight": equation, "path_weight": path})
+def _along(model: DHNModel) -> DHNModel:
+    """The same model, trained along paths alone."""
+    config = model.config.model_copy(update={"equation_weight": 0.0, "path_weight": 1.0})
     return dataclasses.replace(model, config=config)
 
 
@@ -156,7 +155,7 @@ class _Judge:
 
     def candidate(self, name: str, model: AbstractModel, codes: np.ndarray) -> _Candidate:
         assert isinstance(model, DHNModel)
-        score = self.validator.loss(_weighted(model, 0.0, 1.0), self.rows(codes))
+        score = self.validator.loss(_along(model), self.rows(codes))
         model = dataclasses.replace(model, config=self.config)
         score = float("inf") if score is None or not np.isfinite(score) else score
         return _Candidate(name, model, np.asarray(codes), score)

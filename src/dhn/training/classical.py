@@ -16,7 +16,7 @@ from dhn.models.dhn import DHNModel
 from dhn.models.form import QuadraticForm
 from dhn.models.mlp import MLPNetwork
 from dhn.models.path import path_residuals
-from dhn.models.stage import LinkedStage, PairedStage, stage_residuals
+from dhn.models.stage import LinkedStage, stage_residuals
 from dhn.training.least_squares import levenberg_marquardt
 from dhn.training.step import TrainingData
 
@@ -25,6 +25,10 @@ STATES = 6000
 GROWTH = (0.3, 1.0)
 """Lengths of the paths, as shares of the longest."""
 ITERATIONS = 30
+NEEDS = (
+    "paths begin with a classical fit: they need linked=true and an MLP with quadratic=true; "
+    "use --preset measured, or path=0."
+)
 BOOTSTRAP = 0xB007
 """Keeps these random numbers apart from other uses of the same seed."""
 LOST = 1e3
@@ -100,6 +104,11 @@ def _windows(
 ) -> tuple[StateBlock, Array]:
     """The first `states` states of some windows, and the trajectories they are from."""
     count = int(data.counts[stage])
+    if not count:
+        raise UserError(
+            f"training along paths needs {states} known states in a row, but no trajectory has "
+            f"them; choose a shorter path (--set path=...)."
+        )
     number = max(1, min(count, STATES // states))
     chosen = np.linspace(0, count - 1, number).round().astype(int)
     if seed:
@@ -112,19 +121,17 @@ def _no_codes(model: DHNModel, windows: StateBlock) -> Float[Array, "n k"]:
     return jnp.zeros((windows.q.shape[0], model.latent_size), windows.q.dtype)
 
 
-def _stage(model: DHNModel) -> LinkedStage | PairedStage:
+def _stage(model: DHNModel) -> LinkedStage:
     stage = model.finest
-    assert isinstance(stage, (LinkedStage, PairedStage))
+    if not isinstance(stage, LinkedStage):
+        raise UserError(NEEDS)
     return stage
 
 
 def _form(model: DHNModel) -> QuadraticForm:
     network = _stage(model).right.network
     if not isinstance(network, MLPNetwork) or network.form is None or not model.config.path:
-        raise UserError(
-            "paths begin with a classical fit: they need linked=true and an MLP with "
-            "quadratic=true; use --preset measured, or path=0."
-        )
+        raise UserError(NEEDS)
     return network.form
 
 
