@@ -104,12 +104,7 @@ def _windows(
 ) -> tuple[StateBlock, Array]:
     """The first `states` states of some windows, and the trajectories they are from."""
     count = int(data.counts[stage])
-    if not count:
-        raise UserError(
-            f"training along paths needs {states} known states in a row, but no trajectory has "
-            f"them; choose a shorter path (--set path=...)."
-        )
-    number = max(1, min(count, STATES // states))
+    number = min(count, max(1, STATES // states))
     chosen = np.linspace(0, count - 1, number).round().astype(int)
     if seed:
         chosen = np.random.default_rng([BOOTSTRAP, seed % 2**63]).integers(0, count, number)
