@@ -86,9 +86,9 @@ def test_residuals_are_those_of_the_best_start(classical):
     z = jnp.zeros((4, 1))
     noise = jnp.full((2, 1), 0.02)
     residuals = eqx.filter_jit(path_residuals)
-    before = residuals(model, window, z, noise)
+    before = residuals(model.finest, window, z, noise)
     moved = StateBlock(window.q.at[:, 0].add(0.02), window.p)
-    after = residuals(model, moved, z, noise)
+    after = residuals(model.finest, moved, z, noise)
     # One of 48 measurements was moved by one noise level.
     assert float(jnp.abs(after[:, 1:] - before[:, 1:]).max()) < 0.3
     assert float(jnp.abs(after[:, 0, 0] - before[:, 0, 0]).min()) > 0.6
@@ -100,7 +100,7 @@ def test_the_gradient_is_that_of_the_refitted_path(classical):
     window = jax.tree.map(lambda x: x[:4, :24], data.states)
     z, noise = jnp.zeros((4, 1)), jnp.full((2, 1), 0.02)
     for _ in range(3):
-        misses = eqx.filter_jit(path_residuals)(model, window, z, noise) * noise
+        misses = eqx.filter_jit(path_residuals)(model.finest, window, z, noise) * noise
         noise = jnp.sqrt(jnp.mean(misses**2, axis=(0, 1)))
     with jax.enable_x64(True):
         model, window, z, noise = jax.tree.map(
@@ -113,7 +113,7 @@ def test_the_gradient_is_that_of_the_refitted_path(classical):
             moved = eqx.tree_at(
                 lambda m: m.finest.right.network.form.slope, model, slope.at[0].add(shift)
             )
-            return path_loss(moved, window, z, noise)
+            return path_loss(moved.finest, window, z, noise)
 
         exact = float(jax.jit(jax.grad(loss))(0.0))
         numeric = (float(loss(1e-4)) - float(loss(-1e-4))) / 2e-4

@@ -184,9 +184,10 @@ class DHNModel(AbstractForecaster):
                 )
         total = {name: value / len(self.stages) for name, value in total.items()}
         if "path" in total:
-            assert self.path_noise is not None
+            stage = self.finest
+            assert isinstance(stage, LinkedStage) and self.path_noise is not None
             total["path"] = config.path_weight * path_loss(
-                self, windows[-1], codes[-1], self.path_noise
+                stage, windows[-1], codes[-1], self.path_noise
             )
         return total
 

@@ -5,7 +5,6 @@ step moves little. A path has its noise on one side only: it starts wherever it 
 measurements best, and everything after the start is the model's own doing.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -13,9 +12,14 @@ from jaxtyping import Array, Float, Key
 
 from dhn.blocks import StateBlock
 from dhn.models.contract import AbstractForecaster
+from dhn.models.stage import LinkedStage, stage_residuals
 
 SMALLEST = 1e-6
 """Distances below this, in scaled units, are none."""
+NEWTON = 2
+"""Steps of Newton's method before the one that is differentiated."""
+FARTHEST = 1.0
+"""Scaled units that a step of Newton's method may move a state."""
 
 
 def roll_out(
@@ -45,43 +49,86 @@ def path_from(
 
 
 def path_residuals(
-    model: AbstractForecaster,
+    stage: LinkedStage,
     window: StateBlock,
     z: Float[Array, "n k"],
     noise: Float[Array, "*L 2 d"],
 ) -> Float[Array, "n L 2 d"]:
     """Measurements minus the path that meets them best, in units of the noise.
 
-    The start is found by one Gauss-Newton step from the measured one. There the residuals do not
-    change with the start to first order in their squares' sum, so no derivative is taken by it.
+    Newton's method for all states of a path at once, beginning with the measured ones: the
+    one-step equations are linearised at every state side by side, and what they leave is carried
+    on from state to state by small matrices. No implicit equation is solved on the way, and the
+    network sees large batches. Derivatives are taken by the last step's equations alone, which is
+    exact where the steps before have converged; nor by the start, at whose best value the
+    residuals do not change to first order in their squares' sum.
     """
-    length, states = model.context_length, window.q.shape[1]
-    fixed = jax.lax.stop_gradient((eqx.filter(model, eqx.is_inexact_array), z, noise))
-    still = eqx.combine(fixed[0], model)
     measured = jnp.stack(window, axis=2)
+    still = jax.lax.stop_gradient((stage, measured, z, noise))
+    path = still[1]
+    for _ in range(NEWTON):
+        path = _nearer(still[0], path, *still[1:])
+    return (measured - _nearer(stage, jax.lax.stop_gradient(path), measured, z, noise)) / noise
 
-    def residuals(model, start, z, noise):
-        path = path_from(model, StateBlock(start[:, :, 0], start[:, :, 1]), z, states)
-        return (measured - jnp.stack(path, axis=2)) / noise
 
-    start = measured[:, :length]
-    n = start.shape[0]
-    size = start[0].size
-    value, push = jax.linearize(lambda x: residuals(still, x, *fixed[1:]), start)
-    units = jnp.broadcast_to(
-        jnp.eye(size, dtype=start.dtype).reshape(size, 1, *start.shape[1:]), (size, *start.shape)
+def _nearer(
+    stage: LinkedStage,
+    path: Float[Array, "n L 2 d"],
+    measured: Float[Array, "n L 2 d"],
+    z: Float[Array, "n k"],
+    noise: Float[Array, "*L 2 d"],
+) -> Float[Array, "n L 2 d"]:
+    """One step of Newton's method from `path`, with the start that suits the measurements best."""
+    n, states = path.shape[:2]
+    size = path[0, 0].size
+    pairs = jnp.stack([path[:, :-1], path[:, 1:]], axis=2).reshape(-1, 2, *path.shape[2:])
+    codes = jnp.repeat(z, states - 1, axis=0)
+
+    def equations(pairs):
+        block = StateBlock(pairs[:, :, 0], pairs[:, :, 1])
+        return stage_residuals(stage, block, codes)
+
+    units = jnp.eye(2 * size, dtype=path.dtype).reshape(2 * size, 1, *pairs.shape[1:])
+    left, push = jax.linearize(equations, pairs)
+    slopes = jax.vmap(lambda unit: push(jnp.broadcast_to(unit, pairs.shape)))(units)
+    slopes = jax.lax.stop_gradient(jnp.moveaxis(slopes, 0, -1))
+    inverse = -jnp.linalg.inv(slopes[..., size:])
+    carry = (inverse @ slopes[..., :size]).reshape(n, states - 1, size, size)
+    left = (inverse @ left[..., None]).reshape(n, states - 1, size)
+
+    def step(before, now):
+        turn, shift = before
+        carry, left = now
+        turn, shift = carry @ turn, (carry @ shift[..., None])[..., 0] + left
+        return (turn, shift), (turn, shift)
+
+    first = (jnp.broadcast_to(jnp.eye(size, dtype=path.dtype), (n, size, size)), left[:, 0] * 0)
+    _, after = jax.lax.scan(step, first, (jnp.moveaxis(carry, 1, 0), jnp.moveaxis(left, 1, 0)))
+    turns, shifts = jax.tree.map(
+        lambda x, xs: jnp.moveaxis(jnp.concatenate([x[None], xs]), 0, 1), first, after
     )
-    columns = jax.lax.map(push, units).reshape(size, n, -1)
-    normal = jnp.einsum("anm,bnm->nab", columns, columns)
+    start = jax.lax.stop_gradient(
+        _best_start(measured - path - shifts.reshape(path.shape), turns, noise)
+    )
+    moved = shifts + (turns @ start[:, None, :, None])[..., 0]
+    return path + jnp.clip(moved.reshape(path.shape), -FARTHEST, FARTHEST)
+
+
+def _best_start(
+    misses: Float[Array, "n L 2 d"], turns: Float[Array, "n L m m"], noise: Float[Array, "*L 2 d"]
+) -> Float[Array, "n m"]:
+    """The change of the first state that makes the misses least, in units of the noise."""
+    n, states, size = turns.shape[:3]
+    weight = jnp.broadcast_to(1 / noise, misses.shape).reshape(n, states, size)
+    columns = turns * weight[..., None]
+    normal = jnp.einsum("nlma,nlmb->nab", columns, columns)
     normal += 1e-6 * jnp.einsum("naa->n", normal)[:, None, None] * jnp.eye(size)
-    right = jnp.einsum("anm,nm->na", columns, value.reshape(n, -1))
-    shift = jnp.linalg.solve(normal, right[..., None])[..., 0]
-    best = jax.lax.stop_gradient(start - shift.reshape(start.shape))
-    return residuals(model, best, z, noise)
+    right = jnp.einsum("nlma,nlm->na", columns, misses.reshape(n, states, size) * weight)
+    return jnp.linalg.solve(normal, right[..., None])[..., 0]
 
 
 def path_loss(
-    model: AbstractForecaster,
+    stage: LinkedStage,
     window: StateBlock,
     z: Float[Array, "n k"],
     noise: Float[Array, "2 d"],
@@ -91,5 +138,5 @@ def path_loss(
     So a coordinate that is measured ten times more precisely counts as much as the others.
     """
     noise = jax.lax.stop_gradient(noise)
-    misses = path_residuals(model, window, z, noise) * noise
+    misses = path_residuals(stage, window, z, noise) * noise
     return jnp.exp(0.5 * jnp.log(jnp.mean(misses**2, axis=(0, 1)) + SMALLEST**2).mean())

@@ -26,7 +26,7 @@ GROWTH = (0.3, 1.0)
 """Lengths of the paths, as shares of the longest."""
 ITERATIONS = 30
 NEEDS = (
-    "paths begin with a classical fit: they need linked=true and an MLP with quadratic=true; "
+    "paths need linked=true, block_size=1, stride=1 and an MLP with quadratic=true; "
     "use --preset measured, or path=0."
 )
 BOOTSTRAP = 0xB007
@@ -67,7 +67,7 @@ def path_noise(
 @eqx.filter_jit
 def _rms(model: DHNModel, windows: StateBlock, z):
     assert model.path_noise is not None
-    misses = path_residuals(model, windows, z, model.path_noise) * model.path_noise
+    misses = path_residuals(_stage(model), windows, z, model.path_noise) * model.path_noise
     return jnp.sqrt(jnp.mean(misses**2, axis=(0, 1)))
 
 
@@ -87,7 +87,7 @@ def _fit_paths(model: DHNModel, windows: StateBlock, y, states):
     z = _no_codes(model, windows)
     late = jnp.arange(windows.q.shape[1]) >= states
     noise = jnp.where(late[:, None, None], jnp.inf, model.path_noise)
-    return _fit(lambda trial: path_residuals(trial, windows, z, noise), model, y)
+    return _fit(lambda trial: path_residuals(_stage(trial), windows, z, noise), model, y)
 
 
 def _fit(residuals, model: DHNModel, y):
@@ -118,7 +118,7 @@ def _no_codes(model: DHNModel, windows: StateBlock) -> Float[Array, "n k"]:
 
 def _stage(model: DHNModel) -> LinkedStage:
     stage = model.finest
-    if not isinstance(stage, LinkedStage):
+    if not isinstance(stage, LinkedStage) or stage.spec.window_length != 2 or stage.spacing != 1:
         raise UserError(NEEDS)
     return stage
 
