@@ -68,6 +68,7 @@ def test_interpolation_returns_known_states_unchanged(data, model):
     assert compare(fine, test).summary()["mse"] < 1e-5
 
 
+@pytest.mark.slow
 def test_noisy_observations_are_fitted_as_a_whole(data, model):
     noisy = dhn.simulate("single_pendulum", trajectories=20, seed=1, noise=0.05)
     assert noisy.noise is not None

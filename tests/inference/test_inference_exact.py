@@ -25,6 +25,7 @@ rng = np.random.default_rng(0)
 FREQUENCIES = 1.0 + rng.uniform(-0.3, 0.3, 21)
 PHASES = rng.uniform(0, 2 * np.pi, 21)
 CODES = FREQUENCIES[:, None] - 1.0
+SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(("block_size", "stride"), [(1, 1), (2, 1), (3, 2), (4, 4), (1, 3)])
@@ -93,7 +94,7 @@ def test_the_posterior_of_a_code_is_cautious():
     assert 1.0 < claimed / scatter < 6.0
 
 
-@pytest.mark.parametrize("factor", [2, 4, 8])
+@pytest.mark.parametrize("factor", [pytest.param(2, marks=SLOW), 4, pytest.param(8, marks=SLOW)])
 def test_interpolation_is_exact_where_a_spline_is_not(factor):
     truth = exact_states(FREQUENCIES, 8 * factor + 1, PHASES)
     coarse = StateBlock(*(x[:, ::factor] for x in truth))

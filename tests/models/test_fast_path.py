@@ -52,7 +52,9 @@ def largest_difference(ours, truth):
     return max(float(jnp.abs(a - b).max() / jnp.abs(b).max()) for a, b in pairs)
 
 
-@pytest.mark.parametrize(("block_size", "layer_norm"), [(1, True), (4, False)])
+@pytest.mark.parametrize(
+    ("block_size", "layer_norm"), [pytest.param(1, True, marks=pytest.mark.slow), (4, False)]
+)
 def test_one_hamiltonian_equals_the_plain_version(block_size, layer_norm):
     """Gradients by weights of gradients by states, in double precision: the same function."""
     with jax.enable_x64(True):

@@ -151,7 +151,7 @@ def test_a_network_that_says_nothing_leaves_the_state_where_it_is(kind):
     np.testing.assert_array_equal(left(LeftHamiltonian(network, 1.0), Q, P, level, z)[1], P)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "transformer"])
+@pytest.mark.parametrize("kind", ["mlp", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_samples_do_not_see_each_other(kind):
     """The gradient of the batch's sum is the batch of gradients only then."""
     with jax.enable_x64(True):
@@ -164,7 +164,7 @@ def test_samples_do_not_see_each_other(kind):
                 np.testing.assert_allclose(a[0], b[i], atol=1e-14)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "transformer"])
+@pytest.mark.parametrize("kind", ["mlp", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_jitted_vmapped_and_plain_calls_agree(kind):
     with jax.enable_x64(True):
         hamiltonian = RightHamiltonian(random_network(kind, B), 1.0)

@@ -44,7 +44,7 @@ def test_noise_hats_are_one_hot_on_the_ladder_and_linear_between():
     assert float(jnp.abs(between).sum()) == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("layer_norm", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_sample_depends_on_itself_alone(layer_norm):
     network, (Q, P, level, z) = make(layer_norm=layer_norm), inputs()
     whole = network(Q, P, level, z)

@@ -65,9 +65,9 @@ def path_residuals(
     """
     measured = jnp.stack(window, axis=2)
     still = jax.lax.stop_gradient((stage, measured, z, noise))
-    path = still[1]
-    for _ in range(NEWTON):
-        path = _nearer(still[0], path, *still[1:])
+    path = jax.lax.fori_loop(
+        0, NEWTON, lambda _, path: _nearer(still[0], path, *still[1:]), still[1]
+    )
     return (measured - _nearer(stage, jax.lax.stop_gradient(path), measured, z, noise)) / noise
 
 
