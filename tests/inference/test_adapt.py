@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dhn
+from dhn.inference import estimator
 from dhn.inference.adapt import NOISY, adapted_preset, noise_per_step
 
 
@@ -44,6 +45,23 @@ def test_measured_data_are_trained_along_paths(tmp_path):
     assert said is not None and "paths of" in said
     assert model.config.damping == "learned" and model.config.network.width == 8
     assert adapted_preset(train[:, :12]) == ("linked", {})
+
+
+def test_fit_takes_the_whole_recipe_of_what_the_data_decide(tmp_path, monkeypatch):
+    """Also batch and learning rate, without a call of `adapt` beforehand."""
+    t = 0.05 * np.arange(400)
+    np.savetxt(tmp_path / "a.csv", np.stack([t, np.cos(2 * t)], -1), header="t,x", delimiter=",")
+    seen = []
+
+    def stop(model, data, scaler, training, **options):
+        seen.append(training)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(estimator, "fit_along_paths", stop)
+    with pytest.raises(KeyboardInterrupt):
+        dhn.DHN(seed=3).fit(dhn.read(tmp_path / "a.csv", q="x", time="t"), steps=7)
+    expected = dhn.DHN("measured", seed=3).training
+    assert seen == [expected.model_copy(update={"steps": 7})]
 
 
 def test_what_was_said_is_not_changed():

@@ -76,10 +76,10 @@ class AbstractEstimator(abc.ABC):
         training held out itself, so that the bands of later forecasts cover what they claim.
         `source` says where the data come from and is kept with the model.
         """
+        self.adapt(train)
         training = (
             self.training if steps is None else self.training.model_copy(update={"steps": steps})
         )
-        self.adapt(train)
         scaler = Scaler.fit(train)
         context = make_context(train, scaler)
         with jax.enable_x64(training.precision == "float64"):
