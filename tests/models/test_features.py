@@ -30,7 +30,7 @@ def test_without_angles_nothing_is_changed():
     assert features(q) is q and features.momenta(q) is q
 
 
-@pytest.mark.parametrize("kind", ["mlp", "transformer"])
+@pytest.mark.parametrize("kind", ["mlp", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_h_is_periodic_in_the_angle_alone_and_its_gradient_is_right(kind):
     with jax.enable_x64(True):
         config = DHNConfig(

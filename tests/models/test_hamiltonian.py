@@ -95,7 +95,7 @@ def test_mixed_derivatives_are_symmetric(kind, side):
         assert jnp.abs(q_by_p).max() > 1e-4
 
 
-@pytest.mark.parametrize("kind", ["mlp", "transformer"])
+@pytest.mark.parametrize("kind", ["mlp", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_a_block_of_one_state_is_the_one_step_rule(kind):
     """`b = s = 1`: `q1 = D₂H⁺(q0, p1)`, `p0 = D₁H⁺(q0, p1)` and the same with H⁻."""
     with jax.enable_x64(True):
