@@ -32,6 +32,7 @@ def run(folder, *argv):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_commands_run_in_order(tmp_path):
     script = "\n".join(line for line in COMMANDS if line.startswith("dhn "))
     run(tmp_path, "bash", "-euc", script)

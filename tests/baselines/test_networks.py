@@ -141,7 +141,7 @@ def test_a_vanilla_network_that_says_nothing_stands_still():
     assert (after.q == context.q[:, -1:]).all() and (after.p == context.p[:, -1:]).all()
 
 
-@pytest.mark.parametrize("network", ["resnet", "transformer"])
+@pytest.mark.parametrize("network", ["resnet", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_a_vanilla_network_uses_all_its_context(network):
     config = VanillaConfig(network=network, width=8, context=4)
     model = VanillaModel.build(config, CONTEXT, jr.key(0))

@@ -111,6 +111,7 @@ def test_evaluate_counts_coverage_from_many_starting_points(run, place, capsys):
     assert "0.5 period" in call(capsys, *argv[:-1])
 
 
+@pytest.mark.slow
 def test_an_ensemble_forecasts_the_mean_of_its_models(place, capsys):
     train = ("train", place / "x-train.npz", "-o", place / "three", "--steps", 30, *SETTINGS)
     train = (*train, "--preset", "linked")

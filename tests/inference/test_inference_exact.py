@@ -9,7 +9,7 @@ from tests.inference.oscillator import CONTEXT, exact_model, exact_states, prior
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
 from dhn.inference.forecast import forecast
-from dhn.inference.interpolate import interpolate, spline
+from dhn.inference.interpolate import interpolate, spline, weigh
 from dhn.inference.probe import LinearProbe
 from dhn.inference.shooting import shoot
 from dhn.training.autodecode import autodecode
@@ -103,6 +103,25 @@ def test_interpolation_is_exact_where_a_spline_is_not(factor):
     of_spline = np.abs(spline(coarse, factor).q - truth.q).max()
     assert error < 1e-6
     assert error < 1e-2 * of_spline
+
+
+def test_a_model_is_believed_where_it_is_right_alone():
+    """Wrong in the second half, by ten times the spline's error: there the spline is taken."""
+    t = np.linspace(0, 12, 81)
+    truth = StateBlock(np.sin(t)[None, :, None], np.cos(t)[None, :, None])
+    coarse = truth.at(slice(0, None, 4))
+    splined = spline(coarse, 4)
+    wrong = 10 * np.sqrt(np.mean((splined.q - truth.q) ** 2)) * (t > 6)[None, :, None]
+    refined = StateBlock(truth.q + wrong, truth.p + wrong)
+    misses = StateBlock(*(4 * wrong[:, 4::4] for _ in range(2)))
+    mixed = weigh(coarse, refined, splined, misses)
+
+    def error(states, half):
+        return float(np.sqrt(np.mean((states.q - truth.q)[:, half] ** 2)))
+
+    early, late = slice(0, 36), slice(44, None)
+    assert error(mixed, early) < 0.05 * error(splined, early)
+    assert error(mixed, late) < 1.1 * error(splined, late) < 0.5 * error(refined, late)
 
 
 def test_a_probe_finds_a_linear_parameter_and_ignores_dead_codes():

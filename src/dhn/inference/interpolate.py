@@ -57,11 +57,10 @@ def interpolate(
             prior,
             noise=float(noise),
             start=first.codes,
-            max_iterations=6,
+            max_iterations=20,
         )
         refined = refine(model, coarse, fitted.codes, factor, key)
-        defect = fitted.loss * context.change(factor) ** 2
-        return weigh(coarse, refined, splined, defect)
+        return weigh(coarse, refined, splined, _misses(model, coarse, fitted.codes, factor))
     codes = _codes_of_coarse(model, coarse, factor, prior)
     if isinstance(model, AbstractUpsampler):
         dtype = weights_dtype(model)
@@ -246,35 +245,86 @@ class Composed(eqx.Module):
 
 
 def weigh(
-    coarse: StateBlock, refined: StateBlock, splined: StateBlock, defect: np.ndarray
+    coarse: StateBlock, refined: StateBlock, splined: StateBlock, misses: StateBlock
 ) -> StateBlock:
-    """Each trajectory's mix of model and spline by the errors that its known states reveal.
+    """Model and spline mixed in every interval by the errors that known states reveal around it.
 
     The spline's error is measured by leaving every other known state out and scaled down by the
-    order of a cubic spline (error ~ spacing⁴). The model's is its `defect`, the mean squared
-    amount by which stepping from one known state misses the next; the blend of both ends removes
-    most of it, a quarter of the amplitude is what remains of a defect that grows evenly.
+    order of a cubic spline (error ~ spacing⁴). The model's is the amount by which stepping from
+    one known state `misses` the next; the blend of both ends removes most of it, a quarter of the
+    amplitude if the defect grows evenly, and half of it is counted to be on the safe side. A model
+    may be right in one part of a trajectory and wrong in another, where training has not been.
     """
     if coarse.q.shape[1] < 5:
         return refined
-    of_model, of_spline = defect / 16.0, np.maximum(_spline_error(coarse), 1e-30)
-    weight = (of_spline / (of_model + of_spline))[:, None, None]
     return StateBlock(
-        *(weight * a + (1 - weight) * b for a, b in zip(refined, splined, strict=True))
+        *(_mix(*parts) for parts in zip(coarse, refined, splined, misses, strict=True))
     )
 
 
-def _spline_error(coarse: StateBlock) -> Float[np.ndarray, " n"]:
-    """Mean squared error of a cubic spline, from every other known state left out."""
-    left_out = spline(coarse.at(slice(0, None, 2)), 2)
-    length = left_out.q.shape[1]
-    squares = [
-        ((a - b[:, :length])[:, 1::2] ** 2).mean((1, 2))
-        for a, b in zip(left_out, coarse, strict=True)
-    ]
-    return np.mean(squares, axis=0) / 4.0**4
+def _mix(
+    coarse: Float[np.ndarray, "n L d"],
+    refined: Float[np.ndarray, "n T d"],
+    splined: Float[np.ndarray, "n T d"],
+    misses: Float[np.ndarray, "n I d"],
+) -> Float[np.ndarray, "n T d"]:
+    of_model = _around(misses**2 / 4.0)
+    of_spline = np.maximum(_around(_spline_error(coarse)), 1e-30)
+    share = of_spline / (of_model + of_spline)
+    factor = (refined.shape[1] - 1) // share.shape[1]
+    # Known states are the same in both, so it does not matter which interval they count with.
+    weight = np.repeat(share, factor, axis=1)
+    weight = np.concatenate([weight, weight[:, -1:]], axis=1)
+    return weight * refined + (1 - weight) * splined
+
+
+def _around(squares: Float[np.ndarray, "n I d"]) -> Float[np.ndarray, "n I d"]:
+    """Means over an interval and its neighbours, weighed 1 : 2 : 1; one alone says little."""
+    padded = np.pad(squares, ((0, 0), (1, 1), (0, 0)), "edge")
+    return (padded[:, :-2] + 2 * padded[:, 1:-1] + padded[:, 2:]) / 4
+
+
+def _misses(
+    model: DHNModel, coarse: StateBlock, codes: Float[np.ndarray, "n k"], factor: int
+) -> StateBlock:
+    """By how much `factor` steps from each known state miss the next one, `(n, L - 1, d)`."""
+    dtype = weights_dtype(model)
+    arrays = jax.tree.map(lambda x: np.asarray(x, dtype), (coarse, codes))
+    return in_batches(lambda x: _step_over(model, x[0], x[1], factor), arrays, 256)
+
+
+@eqx.filter_jit
+def _step_over(model: DHNModel, coarse: StateBlock, codes, factor: int) -> StateBlock:
+    n, length, d = coarse.q.shape
+    z = jnp.repeat(codes, length - 1, axis=0)
+    start = jax.tree.map(lambda x: x[:, :-1].reshape(-1, 1, d), coarse)
+    state, _ = jax.lax.scan(
+        lambda state, _: (model.advance(state, z, jr.key(0)), None), start, None, length=factor
+    )
+    return jax.tree.map(lambda x, y: x.reshape(n, -1, d) - y[:, 1:], state, coarse)
+
+
+def _spline_error(coarse: Float[np.ndarray, "n L d"]) -> Float[np.ndarray, "n I d"]:
+    """Squared error of a cubic spline in every interval, from every other known state left out.
+
+    Which ones are left out and which are kept is then exchanged, so that each inner state tells of
+    the two intervals beside it.
+    """
+    squares = np.zeros_like(coarse)
+    for first in (0, 1):
+        known = coarse[:, first::2]
+        kind = "not-a-knot" if known.shape[1] >= 4 else "natural"
+        places = np.arange(first, coarse.shape[1], 2)
+        hidden = np.arange(first + 1, places[-1], 2)
+        said = CubicSpline(places, known, axis=1, bc_type=kind)(hidden)
+        squares[:, hidden] = (said - coarse[:, hidden]) ** 2
+    squares[:, 0], squares[:, -1] = squares[:, 1], squares[:, -2]
+    return (squares[:, :-1] + squares[:, 1:]) / 2 / 4.0**4
 
 
 def _roughness(coarse: StateBlock) -> float:
     """Typical error of a spline's states over the whole set; nothing known of very short ones."""
-    return float(np.sqrt(np.median(_spline_error(coarse)))) if coarse.q.shape[1] >= 5 else 0.1
+    if coarse.q.shape[1] < 5:
+        return 0.1
+    each = [_spline_error(x).mean((1, 2)) for x in coarse]
+    return float(np.sqrt(np.median(np.mean(each, axis=0))))

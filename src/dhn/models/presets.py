@@ -36,7 +36,7 @@ PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
     "measured": (
         MEASURED,
         {
-            "steps": 1000,
+            "steps": 3000,
             "batch_size": 32,
             "warmup": 50,
             "validation": 0.15,
