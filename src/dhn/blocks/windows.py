@@ -19,8 +19,8 @@ def window_starts(known: np.ndarray, length: int, spacing: int = 1) -> np.ndarra
     if steps < 1:
         raise UserError(
             f"a window needs {reach + 1} states ({length} of them, {spacing} apart), but the "
-            f"trajectories have only {known.shape[1]}. Use a smaller block, stride, spacing or path, "
-            f"or longer trajectories."
+            f"trajectories have only {known.shape[1]}. Use a smaller block, stride, spacing or "
+            f"path, or longer trajectories."
         )
     complete = np.ones((known.shape[0], steps), bool)
     for i in range(length):
