@@ -4,6 +4,9 @@ The codes of the training set say what a plausible code is, and the training res
 exactly a trajectory can be expected to obey the model. Together they make fitting a code a small
 nonlinear least-squares problem with a Gaussian prior, which Levenberg-Marquardt solves in a few
 iterations for all trajectories side by side.
+
+Codes of systems that differ in one parameter lie along a curve, which one Gaussian describes
+badly. So the fit is repeated with the Gaussian of those training codes that fit nearly as well.
 """
 
 import dataclasses
@@ -24,6 +27,13 @@ from dhn.training.least_squares import levenberg_marquardt
 MAX_DIRECTIONS = 16
 CANDIDATES = 16
 MOST_WINDOWS = 64
+MOST_CODES = 2048
+NEIGHBOURS = 32
+"""Training codes that a local Gaussian is made of; with fewer than twice as many there is none."""
+ROUNDS = 2
+"""Fits with a local Gaussian after the one with the global one."""
+WIDER = 3.0
+"""A local Gaussian is so many times as wide as its codes: new ones may lie beside them."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,6 +46,8 @@ class CodePrior:
     """(k, r): `z = mean + basis @ u` with `u ~ N(0, I)`."""
     candidates: np.ndarray
     """(c, r) whitened codes to start from: zero and some of the training set's."""
+    codes: np.ndarray
+    """(m, r) whitened codes of the training set, or as many of them as are kept."""
     noise: float
     """Root mean square residual of the training set."""
 
@@ -44,7 +56,8 @@ class CodePrior:
         """From the training set's codes; directions without variance are left out."""
         codes = np.asarray(codes, np.float64)
         if codes.shape[1] == 0:  # a model without codes
-            return cls(codes.mean(0), np.zeros((0, 1)), np.zeros((1, 1)), float(noise))
+            nothing = np.zeros((1, 1))
+            return cls(codes.mean(0), np.zeros((0, 1)), nothing, nothing, float(noise))
         mean = codes.mean(0)
         _, sizes, directions = np.linalg.svd(codes - mean, full_matrices=False)
         deviations = sizes / np.sqrt(max(len(codes) - 1, 1))
@@ -57,13 +70,18 @@ class CodePrior:
         whitened = (codes - mean) @ directions[:r].T / spread
         order = np.argsort(whitened[:, 0])
         chosen = order[np.linspace(0, len(order) - 1, min(CANDIDATES - 1, len(order))).astype(int)]
-        return cls(mean, basis, np.vstack([np.zeros((1, r)), whitened[chosen]]), float(noise))
+        candidates = np.vstack([np.zeros((1, r)), whitened[chosen]])
+        # A power of two, so that another number of trajectories seldom means another program.
+        number = 1 << (min(len(codes), MOST_CODES).bit_length() - 1)
+        kept = order[np.linspace(0, len(order) - 1, number).astype(int)]
+        return cls(mean, basis, candidates, whitened[kept], float(noise))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return {
             "prior/mean": self.mean,
             "prior/basis": self.basis,
             "prior/candidates": self.candidates,
+            "prior/codes": self.codes,
             "prior/noise": np.array(self.noise),
         }
 
@@ -73,6 +91,7 @@ class CodePrior:
             arrays["prior/mean"],
             arrays["prior/basis"],
             arrays["prior/candidates"],
+            arrays["prior/codes"],
             float(arrays["prior/noise"]),
         )
 
@@ -123,6 +142,7 @@ def autodecode(
         jnp.asarray(prior.mean, dtype),
         jnp.asarray(prior.basis, dtype),
         jnp.asarray(prior.candidates, dtype),
+        jnp.asarray(prior.codes, dtype),
         jnp.asarray(max(noise or prior.noise, 1e-12), dtype),
     )
 
@@ -165,7 +185,7 @@ def _all_windows(states: StateBlock, shape: WindowShape, starts: np.ndarray) -> 
 
 @eqx.filter_jit
 def _fit_codes(model, states, known, start, prior, stages, most, max_iterations):
-    mean, basis, candidates, noise = prior
+    mean, basis, candidates, others, noise = prior
     n, r = states.q.shape[0], basis.shape[1]
     shapes = model.window_shapes
     live = [i for i in stages if shapes[i].reach < states.q.shape[1]]
@@ -185,19 +205,51 @@ def _fit_codes(model, states, known, start, prior, stages, most, max_iterations)
             rows.append((said * weights[i][..., None]).reshape(n, -1))
         return jnp.concatenate(rows, axis=1) / noise
 
-    def with_prior(u):
-        return jnp.concatenate([residuals(u), u], axis=1)
-
     if start is None:
         # The best of several: the landscape over codes may have more than one valley.
         scores = jax.lax.map(
-            lambda c: (with_prior(jnp.broadcast_to(c, (n, r))) ** 2).sum(1), candidates
+            lambda c: (residuals(jnp.broadcast_to(c, (n, r))) ** 2).sum(1) + (c**2).sum(),
+            candidates,
         )
         start = candidates[jnp.argmin(scores, axis=0)]
-    u, _, hessian = levenberg_marquardt(with_prior, start, max_iterations)
+
+    def fit_again(carry, _):
+        u, _, gaussian = carry
+
+        def with_prior(u):
+            centre, precision = gaussian
+            prior = jnp.einsum("nab,nb->na", precision, u - centre)
+            return jnp.concatenate([residuals(u), prior], axis=1)
+
+        u, _, hessian = levenberg_marquardt(with_prior, u, max_iterations)
+        return (u, hessian, _local_gaussian(u, hessian, others)), None
+
+    one = jnp.broadcast_to(jnp.eye(r, dtype=start.dtype), (n, r, r))
+    first = (start, one, (jnp.zeros_like(start), one))
+    rounds = 1 + ROUNDS * (len(others) >= 2 * NEIGHBOURS)
+    (u, hessian, _), _ = jax.lax.scan(fit_again, first, None, length=rounds)
     root = jnp.einsum("ka,nab->nkb", basis, jnp.linalg.cholesky(jnp.linalg.inv(hessian)))
     observed = sum(weights[i].sum(1) for i in live)
     left = residuals(u)
     per_window = left.shape[1] / sum(weights[i].shape[1] for i in live)
     loss = (left**2).sum(1) * noise**2 / (observed * per_window)
     return mean + u @ basis.T, loss, root
+
+
+def _local_gaussian(u, hessian, others):
+    """Centre and square root of the precision of the training codes that are nearest to each code.
+
+    Near is what the observed states can hardly tell apart, so the distance is measured by the
+    fit's own Hessian.
+    """
+    count = min(NEIGHBOURS, len(others))
+    apart = jnp.einsum("nba,nmb->nma", jnp.linalg.cholesky(hessian), others - u[:, None])
+    _, nearest = jax.lax.top_k(-(apart**2).sum(2), count)
+    neighbours = others[nearest]
+    centre = neighbours.mean(1)
+    shifts = WIDER * (neighbours - centre[:, None])
+    covariance = jnp.einsum("nka,nkb->nab", shifts, shifts) / count
+    covariance += 1e-8 * jnp.eye(u.shape[1], dtype=u.dtype)
+    lower = jnp.linalg.cholesky(covariance)
+    eye = jnp.broadcast_to(jnp.eye(u.shape[1], dtype=u.dtype), lower.shape)
+    return centre, jax.scipy.linalg.solve_triangular(lower, eye, lower=True)
