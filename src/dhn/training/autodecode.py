@@ -30,6 +30,8 @@ MOST_WINDOWS = 64
 MOST_CODES = 2048
 NEIGHBOURS = 32
 """Training codes that a local Gaussian is made of; with fewer than twice as many there is none."""
+SURPRISING = 4.0
+"""A squared distance from the local Gaussian, over the number of directions, that asks why."""
 ROUNDS = 2
 """Fits with a local Gaussian after the one with the global one."""
 WIDER = 3.0
@@ -213,43 +215,56 @@ def _fit_codes(model, states, known, start, prior, stages, most, max_iterations)
         )
         start = candidates[jnp.argmin(scores, axis=0)]
 
-    def fit_again(carry, _):
-        u, _, gaussian = carry
+    places = sum(weights[i].shape[1] for i in live)
+    per_window = jax.eval_shape(residuals, start).shape[1] / places
+    counted = sum(weights[i].sum(1) for i in live) * per_window
+
+    def fit_again(carry, number):
+        u, _, freely, gaussian = carry
 
         def with_prior(u):
             centre, precision = gaussian
             prior = jnp.einsum("nab,nb->na", precision, u - centre)
             return jnp.concatenate([residuals(u), prior], axis=1)
 
-        u, _, hessian = levenberg_marquardt(with_prior, u, max_iterations)
-        return (u, hessian, _local_gaussian(u, hessian, others)), None
+        u, objective, hessian = levenberg_marquardt(with_prior, u, max_iterations)
+        # Some trajectories obey the model less well than the training set on average.
+        scatter = jnp.maximum(objective / counted, 1.0)[:, None, None]
+        fit = (u, hessian / scatter)
+        freely = jax.tree.map(lambda a, b: jnp.where(number == 0, a, b), fit, freely)
+        return (u, hessian, freely, _local_gaussian(u, freely, others)), None
 
     one = jnp.broadcast_to(jnp.eye(r, dtype=start.dtype), (n, r, r))
-    first = (start, one, (jnp.zeros_like(start), one))
+    first = (start, one, (start, one), (jnp.zeros_like(start), one))
     rounds = 1 + ROUNDS * (len(others) >= 2 * NEIGHBOURS)
-    (u, hessian, _), _ = jax.lax.scan(fit_again, first, None, length=rounds)
+    (u, hessian, *_), _ = jax.lax.scan(fit_again, first, jnp.arange(rounds))
     root = jnp.einsum("ka,nab->nkb", basis, jnp.linalg.cholesky(jnp.linalg.inv(hessian)))
-    observed = sum(weights[i].sum(1) for i in live)
-    left = residuals(u)
-    per_window = left.shape[1] / sum(weights[i].shape[1] for i in live)
-    loss = (left**2).sum(1) * noise**2 / (observed * per_window)
+    loss = (residuals(u) ** 2).sum(1) * noise**2 / counted
     return mean + u @ basis.T, loss, root
 
 
-def _local_gaussian(u, hessian, others):
+def _local_gaussian(u, freely, others):
     """Centre and square root of the precision of the training codes that are nearest to each code.
 
     Near is what the observed states can hardly tell apart, so the distance is measured by the
-    fit's own Hessian.
+    Hessian of the fit before there was a local Gaussian (`freely`). If that fit lies farther from
+    the codes than they and its own uncertainty explain, the trajectory is unlike any in training,
+    and the Gaussian is stretched towards it.
     """
-    count = min(NEIGHBOURS, len(others))
+    count, r = min(NEIGHBOURS, len(others)), u.shape[1]
+    eye = jnp.eye(r, dtype=u.dtype)
+    fitted, hessian = freely
     apart = jnp.einsum("nba,nmb->nma", jnp.linalg.cholesky(hessian), others - u[:, None])
     _, nearest = jax.lax.top_k(-(apart**2).sum(2), count)
     neighbours = others[nearest]
     centre = neighbours.mean(1)
     shifts = WIDER * (neighbours - centre[:, None])
-    covariance = jnp.einsum("nka,nkb->nab", shifts, shifts) / count
-    covariance += 1e-8 * jnp.eye(u.shape[1], dtype=u.dtype)
-    lower = jnp.linalg.cholesky(covariance)
-    eye = jnp.broadcast_to(jnp.eye(u.shape[1], dtype=u.dtype), lower.shape)
-    return centre, jax.scipy.linalg.solve_triangular(lower, eye, lower=True)
+    covariance = jnp.einsum("nka,nkb->nab", shifts, shifts) / count + 1e-8 * eye
+    away = (fitted - centre)[..., None]
+    expected = covariance + jnp.linalg.inv(hessian)
+    excess = (away * jnp.linalg.solve(expected, away)).sum((1, 2)) / r
+    surprise = jnp.maximum(1 - SURPRISING / jnp.maximum(excess, 1e-6), 0.0)[:, None, None]
+    lower = jnp.linalg.cholesky(covariance + surprise * away * jnp.swapaxes(away, 1, 2))
+    return centre, jax.scipy.linalg.solve_triangular(
+        lower, jnp.broadcast_to(eye, lower.shape), lower=True
+    )

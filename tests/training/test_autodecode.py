@@ -1,0 +1,59 @@
+"""Fitting codes where the training set's lie along a curve."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dhn.blocks import StateBlock
+from dhn.models.contract import WindowShape
+from dhn.training.autodecode import CodePrior, autodecode
+
+NOISE, STATES = 0.1, 4
+
+
+class Shown(eqx.Module):
+    """Every state is the code, up to noise, and one direction is hardly seen."""
+
+    sight: Float[Array, " 3"]
+
+    @property
+    def window_shapes(self):
+        return (WindowShape(1, 1),)
+
+    def stage_residuals(self, stage, window, z):
+        return (window.q[:, 0] - z * self.sight).reshape(len(z), -1)
+
+
+def curve(t):
+    return np.stack([t, t**2, np.sin(3 * t)], axis=1)
+
+
+def fitted(codes, truth, rng):
+    model = Shown(jnp.array([1.0, 1.0, 0.02]))
+    q = truth[:, None] * np.asarray(model.sight) + NOISE * rng.normal(size=(len(truth), STATES, 3))
+    known = np.ones(q.shape[:2], bool)
+    return autodecode(model, StateBlock(q, q), known, CodePrior.fit(codes, NOISE)).codes
+
+
+def test_the_curve_tells_what_the_states_do_not():
+    """The third number follows from the first two: a bent curve, which one Gaussian misses."""
+    with jax.enable_x64(True):
+        truth = curve(np.linspace(-0.9, 0.9, 40))
+        # 63 codes are too few for local Gaussians, 512 are enough.
+        few, many = (
+            fitted(curve(np.linspace(-1, 1, count)), truth, np.random.default_rng(0))
+            for count in (63, 512)
+        )
+    far, near = (np.sqrt(np.mean((z - truth) ** 2, axis=0)) for z in (few, many))
+    assert np.all(near < far) and near[2] < 0.5 * far[2]
+    assert near[2] < 0.2
+
+
+def test_a_code_beyond_the_curve_is_not_pulled_back():
+    """Twice as far out as any training code: the states decide where they can see."""
+    with jax.enable_x64(True):
+        truth = np.array([[2.0, 4.0, 0.0], [-2.0, 4.0, 0.0]])
+        codes = fitted(curve(np.linspace(-1, 1, 512)), truth, np.random.default_rng(1))
+    assert np.all(np.abs(codes - truth)[:, :2] < 0.3)
