@@ -57,7 +57,7 @@ def interpolate(
             prior,
             noise=float(noise),
             start=first.codes,
-            max_iterations=20,
+            max_iterations=6,
         )
         refined = refine(model, coarse, fitted.codes, factor, key)
         return weigh(coarse, refined, splined, _misses(model, coarse, fitted.codes, factor))
