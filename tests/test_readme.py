@@ -40,7 +40,10 @@ def test_the_commands_run_in_order(tmp_path):
         assert (tmp_path / name).stat().st_size > 0
 
 
-@pytest.mark.parametrize("code", blocks("python"))
+@pytest.mark.parametrize(
+    "code",
+    [pytest.param(c, marks=pytest.mark.slow if ".fit(" in c else ()) for c in blocks("python")],
+)
 def test_the_python_examples_run(code, tmp_path):
     run(tmp_path, sys.executable, "-c", code)
 
