@@ -32,6 +32,8 @@ from dhn.models.scalar import AbstractScalarNetwork
 
 MASS = 1.7
 TIME_STEP = 0.1
+D = 2
+"""Coordinates of the random networks."""
 SCALE = 0.25
 """Not 1, so that a factor forgotten or applied twice shows."""
 
@@ -110,7 +112,7 @@ def exact_states(seed, length, *, n=5, d=3, spacing=1, dtype="float64"):
 
 
 @functools.cache
-def random_network(kind, block_size, d=2, latent_size=5):
+def random_network(kind, block_size, d=D, latent_size=5):
     """In double precision; made once, since drawing weights takes longer than using them."""
     with jax.enable_x64(True):
         return jax.jit(
@@ -123,6 +125,17 @@ def random_network(kind, block_size, d=2, latent_size=5):
                 key=jr.key(3),
             )
         )()
+
+
+def random_stage(b, s, *, linked, kind="mlp", damping=None):
+    spec = BlockSpec(b, s, TIME_STEP)
+    shared = {"damping": damping or NoDamping(), "spec": spec, "spacing": 1, "scale": 0.3}
+    right = RightHamiltonian(random_network(kind, b), 0.3)
+    if linked:
+        return LinkedStage(right=right, **shared)
+    # Another network: with H⁺ and H⁻ alike, mistaking one for the other would go unseen.
+    other = jax.tree.map(lambda x: -0.8 * np.asarray(x), random_network(kind, b))
+    return PairedStage(right=right, left=LeftHamiltonian(other, 0.3), **shared)
 
 
 def cast(tree, dtype):

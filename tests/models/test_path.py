@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from test_stage import D, random_stage
+from exact_oscillator import D, random_stage
 
 from dhn.blocks import StateBlock
 from dhn.models.damping import LearnedDamping

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from exact_oscillator import (
     EXACT,
-    TIME_STEP,
+    D,
     cast,
     exact_stage,
     exact_states,
-    random_network,
+    random_stage,
 )
 
 from dhn.blocks import BlockSpec, Known, NoiseLevel, StateBlock, no_noise
@@ -22,18 +22,6 @@ from dhn.models.stage import denoising_loss, equation_loss, stage_residuals
 
 # Residuals are in units of the stage's scale (0.5), solves stop at 4 eps.
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
-D = 2
-
-
-def random_stage(b, s, *, linked, kind="mlp", damping=None):
-    spec = BlockSpec(b, s, TIME_STEP)
-    shared = {"damping": damping or NoDamping(), "spec": spec, "spacing": 1, "scale": 0.3}
-    right = RightHamiltonian(random_network(kind, b), 0.3)
-    if linked:
-        return LinkedStage(right=right, **shared)
-    # Another network: with H⁺ and H⁻ alike, mistaking one for the other would go unseen.
-    other = jax.tree.map(lambda x: -0.8 * np.asarray(x), random_network(kind, b))
-    return PairedStage(right=right, left=LeftHamiltonian(other, 0.3), **shared)
 
 
 def random_window(length, n=3, seed=5, dtype="float64"):

@@ -116,9 +116,12 @@ def spline(coarse: StateBlock, factor: int) -> StateBlock:
     if length < 2:
         raise UserError(f"interpolation needs at least 2 known states; got {length}.")
     fine = np.arange((length - 1) * factor + 1) / factor
-    kind = "not-a-knot" if length >= 4 else "natural"
-    return StateBlock(
-        *(CubicSpline(np.arange(length), x, axis=1, bc_type=kind)(fine) for x in coarse)
+    return StateBlock(*(_through(np.arange(length), x)(fine) for x in coarse))
+
+
+def _through(places: np.ndarray, states: Float[np.ndarray, "n L d"]) -> CubicSpline:
+    return CubicSpline(
+        places, states, axis=1, bc_type="not-a-knot" if len(places) >= 4 else "natural"
     )
 
 
@@ -231,17 +234,19 @@ class Composed(eqx.Module):
     ) -> Float[Array, "n m"]:
         """Where `factor` steps lead from the first of each pair, against the second."""
         del stage
-        key, n = jr.key(0), z.shape[0]
         pairs = jax.tree.map(lambda x: x.reshape(-1, 2, x.shape[-1]), window)
         codes = jnp.repeat(z, self.length // 2, axis=0)
-        state, _ = jax.lax.scan(
-            lambda state, _: (self.model.advance(state, codes, key), None),
-            pairs.at(slice(0, 1)),
-            None,
-            length=self.factor,
-        )
+        state = _advance(self.model, pairs.at(slice(0, 1)), codes, self.factor)
         error = jax.tree.map(lambda a, b: a - b, state, pairs.at(slice(1, 2)))
-        return jnp.concatenate([x.reshape(n, -1) for x in error], axis=1) / self.scale
+        return jnp.concatenate([x.reshape(len(z), -1) for x in error], axis=1) / self.scale
+
+
+def _advance(model: AbstractForecaster, state: StateBlock, codes, factor: int) -> StateBlock:
+    """`factor` single steps."""
+    key = jr.key(0)
+    return jax.lax.scan(
+        lambda state, _: (model.advance(state, codes, key), None), state, None, length=factor
+    )[0]
 
 
 def weigh(
@@ -298,9 +303,7 @@ def _step_over(model: DHNModel, coarse: StateBlock, codes, factor: int) -> State
     n, length, d = coarse.q.shape
     z = jnp.repeat(codes, length - 1, axis=0)
     start = jax.tree.map(lambda x: x[:, :-1].reshape(-1, 1, d), coarse)
-    state, _ = jax.lax.scan(
-        lambda state, _: (model.advance(state, z, jr.key(0)), None), start, None, length=factor
-    )
+    state = _advance(model, start, z, factor)
     return jax.tree.map(lambda x, y: x.reshape(n, -1, d) - y[:, 1:], state, coarse)
 
 
@@ -312,12 +315,9 @@ def _spline_error(coarse: Float[np.ndarray, "n L d"]) -> Float[np.ndarray, "n I 
     """
     squares = np.zeros_like(coarse)
     for first in (0, 1):
-        known = coarse[:, first::2]
-        kind = "not-a-knot" if known.shape[1] >= 4 else "natural"
-        places = np.arange(first, coarse.shape[1], 2)
-        hidden = np.arange(first + 1, places[-1], 2)
-        said = CubicSpline(places, known, axis=1, bc_type=kind)(hidden)
-        squares[:, hidden] = (said - coarse[:, hidden]) ** 2
+        kept = np.arange(first, coarse.shape[1], 2)
+        hidden = np.arange(first + 1, kept[-1], 2)
+        squares[:, hidden] = (_through(kept, coarse[:, kept])(hidden) - coarse[:, hidden]) ** 2
     squares[:, 0], squares[:, -1] = squares[:, 1], squares[:, -2]
     return (squares[:, :-1] + squares[:, 1:]) / 2 / 4.0**4
 

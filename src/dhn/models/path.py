@@ -102,7 +102,10 @@ def _nearer(
         turn, shift = carry @ turn, (carry @ shift[..., None])[..., 0] + left
         return (turn, shift), (turn, shift)
 
-    first = (jnp.broadcast_to(jnp.eye(size, dtype=path.dtype), (n, size, size)), left[:, 0] * 0)
+    first = (
+        jnp.broadcast_to(jnp.eye(size, dtype=path.dtype), (n, size, size)),
+        jnp.zeros_like(left[:, 0]),
+    )
     _, after = jax.lax.scan(step, first, (jnp.moveaxis(carry, 1, 0), jnp.moveaxis(left, 1, 0)))
     turns, shifts = jax.tree.map(
         lambda x, xs: jnp.moveaxis(jnp.concatenate([x[None], xs]), 0, 1), first, after

@@ -32,8 +32,6 @@ NEIGHBOURS = 32
 """Training codes that a local Gaussian is made of; with fewer than twice as many there is none."""
 SURPRISING = 4.0
 """A squared distance from the local Gaussian, over the number of directions, that asks why."""
-ROUNDS = 1
-"""Fits with a local Gaussian after the one with the global one; a second changed nothing."""
 WIDER = 3.0
 """A local Gaussian is so many times as wide as its codes: new ones may lie beside them."""
 
@@ -219,52 +217,56 @@ def _fit_codes(model, states, known, start, prior, stages, most, max_iterations)
     per_window = jax.eval_shape(residuals, start).shape[1] / places
     counted = sum(weights[i].sum(1) for i in live) * per_window
 
-    def fit_again(carry, number):
-        u, _, freely, gaussian = carry
+    def fit_again(carry, _):
+        u, _, centre, precision = carry
 
         def with_prior(u):
-            centre, precision = gaussian
             prior = jnp.einsum("nab,nb->na", precision, u - centre)
             return jnp.concatenate([residuals(u), prior], axis=1)
 
         u, objective, hessian = levenberg_marquardt(with_prior, u, max_iterations)
         # Some trajectories obey the model less well than the training set on average.
         scatter = jnp.maximum(objective / counted, 1.0)[:, None, None]
-        fit = (u, hessian / scatter)
-        freely = jax.tree.map(lambda a, b: jnp.where(number == 0, a, b), fit, freely)
-        return (u, hessian, freely, _local_gaussian(u, freely, others)), None
+        return (u, hessian, *_local_gaussian(u, hessian / scatter, others)), None
 
     one = jnp.broadcast_to(jnp.eye(r, dtype=start.dtype), (n, r, r))
-    first = (start, one, (start, one), (jnp.zeros_like(start), one))
-    rounds = 1 + ROUNDS * (len(others) >= 2 * NEIGHBOURS)
-    (u, hessian, *_), _ = jax.lax.scan(fit_again, first, jnp.arange(rounds))
-    root = jnp.einsum("ka,nab->nkb", basis, jnp.linalg.cholesky(jnp.linalg.inv(hessian)))
+    first = (start, one, jnp.zeros_like(start), one)
+    # In a loop, so that the residuals stand in the program once. A third fit changed nothing.
+    fits = 2 if len(others) >= 2 * NEIGHBOURS else 1
+    (u, hessian, *_), _ = jax.lax.scan(fit_again, first, None, length=fits)
+    root = jnp.einsum("ka,nba->nkb", basis, _inverse_root(hessian))
     loss = (residuals(u) ** 2).sum(1) * noise**2 / counted
     return mean + u @ basis.T, loss, root
 
 
-def _local_gaussian(u, freely, others):
+def _local_gaussian(u, hessian, others):
     """Centre and square root of the precision of the training codes that are nearest to each code.
 
     Near is what the observed states can hardly tell apart, so the distance is measured by the
-    Hessian of the fit before there was a local Gaussian (`freely`). If that fit lies farther from
-    the codes than they and its own uncertainty explain, the trajectory is unlike any in training,
-    and the Gaussian is stretched towards it.
+    Hessian of the fit that found `u`. If `u` lies farther from the codes than they and its own
+    uncertainty explain, the trajectory is unlike any in training, and the Gaussian is stretched
+    towards it. Where round-off leaves no Gaussian, the global one stays.
     """
     count, r = min(NEIGHBOURS, len(others)), u.shape[1]
     eye = jnp.eye(r, dtype=u.dtype)
-    fitted, hessian = freely
     apart = jnp.einsum("nba,nmb->nma", jnp.linalg.cholesky(hessian), others - u[:, None])
     _, nearest = jax.lax.top_k(-(apart**2).sum(2), count)
     neighbours = others[nearest]
     centre = neighbours.mean(1)
     shifts = WIDER * (neighbours - centre[:, None])
     covariance = jnp.einsum("nka,nkb->nab", shifts, shifts) / count + 1e-8 * eye
-    away = (fitted - centre)[..., None]
+    away = (u - centre)[..., None]
     expected = covariance + jnp.linalg.inv(hessian)
     excess = (away * jnp.linalg.solve(expected, away)).sum((1, 2)) / r
     surprise = jnp.maximum(1 - SURPRISING / jnp.maximum(excess, 1e-6), 0.0)[:, None, None]
-    lower = jnp.linalg.cholesky(covariance + surprise * away * jnp.swapaxes(away, 1, 2))
-    return centre, jax.scipy.linalg.solve_triangular(
-        lower, jnp.broadcast_to(eye, lower.shape), lower=True
-    )
+    precision = _inverse_root(covariance + surprise * away * jnp.swapaxes(away, 1, 2))
+    sound = jnp.isfinite(precision).all((1, 2)) & jnp.isfinite(centre).all(1)
+    centre = jnp.where(sound[:, None], centre, 0.0)
+    return centre, jnp.where(sound[:, None, None], precision, eye)
+
+
+def _inverse_root(matrices):
+    """`R` with `RᵀR` the inverse of each matrix."""
+    lower = jnp.linalg.cholesky(matrices)
+    eye = jnp.broadcast_to(jnp.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
+    return jax.scipy.linalg.solve_triangular(lower, eye, lower=True)
