@@ -3,20 +3,24 @@
     python benchmarks/quality.py --budget 1m --seeds 3
     python benchmarks/quality.py --budget 5m --models dhn --systems double_pendulum --json
     python benchmarks/quality.py --budget 5m --models dhn --half
+    python benchmarks/quality.py --budget 5m --keep kept/
 
 The paper's settings: 1000 trajectories to train on, 200 new ones to test. Errors of q are mean
 squares in units of pi/2 over predicted states only; the energy's is in physical units. Training
 time includes compilation (a persistent cache of earlier runs is not used unless JAX is told to).
+`probe` is the paper's linear one, `inferred` what `infer` says.
 `--half` trains on states 0 to 64 and interpolates the seen stretch and the unseen one after it, as
 the paper does; otherwise models train on whole trajectories, and `neighbour` is the two-neighbour
 network that interpolation has to beat. `--clock processor` counts processor time instead, for a
-machine with other work.
+machine with other work. `--keep` writes trained models to a folder and takes those it finds there,
+so that a run may be cut off, or inference measured again without training.
 """
 
 import argparse
 import dataclasses
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,21 +56,27 @@ class Data:
     test: Trajectories
 
 
-def measure(
-    label: str, system: str, data: Data, seed: int, budget: float, clock: str
-) -> dict[str, Any]:
-    """Train once, then every task that the model can do."""
+def trained(
+    label: str, data: Data, seed: int, budget: float, clock: str, kept: Path | None
+) -> AbstractEstimator:
+    """The model, trained now or found where it was kept."""
+    if kept is not None and kept.exists():
+        return dhn.load(kept)
     kind, preset, options = MODELS[label]
-    start = time.perf_counter()
     model = make_estimator(kind, preset, {**options, "seed": seed, "clock": clock})
     model.fit(data.train, budget=budget)
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        model.save(kept)
+    return model
+
+
+def measure(model: AbstractEstimator, system: str, data: Data) -> dict[str, Any]:
+    """Every task that the model can do."""
     row: dict[str, Any] = {
-        "model": label,
-        "system": system,
-        "seed": seed,
         "parameters": model.parameters,
         "steps": model.trained.summary["steps"],
-        "seconds": time.perf_counter() - start,
+        "seconds": model.trained.summary["seconds"],
     }
     if data.train.states == HALF:
         return row | refined(model, data.test[:, :HALF], (4,), "_seen") | refined(
@@ -80,8 +90,10 @@ def measure(
         row["completion_median"] = found["median"]
         row["energy"] = found["energy_mse"]
         target = TARGET[system]
-        error = model.infer(data.test, target) - data.test.params[target]
-        row["probe"] = float(np.mean(error**2))
+        codes = model.encode(data.test)
+        for name, linear in (("probe", True), ("inferred", False)):
+            error = model.probe(target, linear=linear)(codes) - data.test.params[target]
+            row[name] = float(np.mean(error**2))
     return row | refined(model, data.test, (4, 8, 16))
 
 
@@ -108,7 +120,7 @@ def refined(
 
 
 SHOWN = (
-    "completion", "completion_median", "energy", "probe",
+    "completion", "completion_median", "energy", "probe", "inferred",
     *(f"{kind}_{case}" for case in ("4", "8", "16", "4_seen", "4_unseen")
       for kind in ("interpolation", "spline", "hermite")),
 )  # fmt: skip
@@ -122,6 +134,7 @@ def main() -> None:
     parser.add_argument("--systems", default=",".join(TARGET))
     parser.add_argument("--half", action="store_true", help="the paper's interpolation protocol")
     parser.add_argument("--clock", choices=("wall", "processor"), default="wall")
+    parser.add_argument("--keep", type=Path, help="folder of trained models")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rows = []
@@ -132,7 +145,11 @@ def main() -> None:
         )
         for label in args.models.split(","):
             for seed in range(args.seeds):
-                row = measure(label, system, data, seed, seconds(args.budget), args.clock)
+                name = f"{system}-{label}-{args.budget}{'-half' * args.half}-{seed}.dhn"
+                kept = args.keep / name if args.keep else None
+                model = trained(label, data, seed, seconds(args.budget), args.clock, kept)
+                row = {"model": label, "system": system, "seed": seed}
+                row |= measure(model, system, data)
                 rows.append(row)
                 if not args.json:
                     numbers = "  ".join(f"{k} {row[k]:.2e}" for k in SHOWN if k in row)

@@ -10,7 +10,7 @@ from dhn.blocks import StateBlock
 from dhn.errors import UserError
 from dhn.inference.forecast import forecast
 from dhn.inference.interpolate import interpolate, spline, weigh
-from dhn.inference.probe import LinearProbe
+from dhn.inference.probe import Probe
 from dhn.inference.shooting import shoot
 from dhn.training.autodecode import autodecode
 
@@ -128,9 +128,37 @@ def test_a_probe_finds_a_linear_parameter_and_ignores_dead_codes():
     codes = np.random.default_rng(3).normal(size=(200, 5))
     codes[:, 4] = 0.0
     target = 2.0 + codes @ np.array([1.0, -2.0, 0.5, 0.0, 7.0])
-    probe = LinearProbe.fit(codes[:150], target[:150])
+    probe = Probe.fit(codes[:150], target[:150])
+    assert probe.linear
     np.testing.assert_allclose(probe(codes[150:]), target[150:], atol=1e-6)
     assert probe.error < 1e-5
+
+
+def test_a_probe_reads_a_parameter_off_a_bent_curve_of_codes():
+    """Codes along a parabola: no line reads the parameter off them, products do."""
+    target = np.random.default_rng(3).uniform(0, 2, 200)
+    bent = np.stack([target**2, np.sqrt(1 + target)], axis=1)
+    line, curve = (Probe.fit(bent[:150], target[:150], linear=linear) for linear in (True, False))
+    assert line.linear and not curve.linear
+    errors = [np.sqrt(np.mean((p(bent[150:]) - target[150:]) ** 2)) for p in (line, curve)]
+    assert errors[1] < 0.3 * errors[0]
+    assert 0.5 * errors[1] < curve.error < 2 * errors[1]
+
+
+def test_products_of_codes_are_not_taken_where_noise_rules():
+    rng = np.random.default_rng(5)
+    codes = rng.normal(size=(60, 8))
+    assert Probe.fit(codes, codes[:, 0] + 0.5 * rng.normal(size=60)).linear
+
+
+def test_standard_errors_add_the_probe_and_the_code():
+    """A linear probe with slope 2 of a code known to 0.1 is uncertain by 0.2, and its own error."""
+    codes = np.random.default_rng(3).normal(size=(50, 2))
+    probe = Probe.fit(codes, 2 * codes[:, 0], linear=True)
+    root = np.zeros((50, 2, 2))
+    root[:, 0, 1], root[:, 1, 0] = 0.1, 5.0
+    expected = np.sqrt(0.2**2 + probe.error**2)
+    np.testing.assert_allclose(probe.standard_errors(codes, root), expected, rtol=1e-4)
 
 
 def test_shooting_finds_start_and_code_through_noise():

@@ -32,7 +32,7 @@ class Arguments:
 
 
 def run(args: Arguments) -> Result:
-    """Autodecode, then apply the ridge regression fitted on the training codes."""
+    """Autodecode, then apply the probe fitted on the training codes."""
     if args.output is not None:
         check_writable(args.output)
 
@@ -42,13 +42,15 @@ def run(args: Arguments) -> Result:
 
     model, data = open_run(args.run, args.data)
     probe = model.probe(args.target)
-    estimate = probe(model.encode(data))
+    fits = model.fit_codes(data)
+    estimate, errors = probe(fits.codes), probe.standard_errors(fits.codes, fits.root)
     truth = data.params.get(args.target)
     values: dict[str, Any] = {
         "target": args.target,
         "trajectories": len(data),
         "estimates": dict(zip(data.ids, estimate.tolist(), strict=True)),
-        "standard_error": probe.error,
+        "standard_errors": dict(zip(data.ids, errors.tolist(), strict=True)),
+        "probe_error": probe.error,
     }
     if truth is not None:
         error = np.mean((estimate - truth) ** 2)
@@ -58,9 +60,16 @@ def run(args: Arguments) -> Result:
     if args.output is not None:
         from dhn.data.atomic import atomic_path
 
-        rows = [f"{name},{value!r}" for name, value in values["estimates"].items()]
+        rows = [
+            f"{name},{value!r},{error!r}"
+            for (name, value), error in zip(
+                values["estimates"].items(), errors.tolist(), strict=True
+            )
+        ]
         with atomic_path(args.output) as temporary:
-            temporary.write_text("\n".join([f"trajectory,{args.target}", *rows]) + "\n")
+            temporary.write_text(
+                "\n".join([f"trajectory,{args.target},standard_error", *rows]) + "\n"
+            )
         values["output"] = str(args.output)
     return Result(values, lambda console: _draw(console, values))
 
@@ -68,14 +77,15 @@ def run(args: Arguments) -> Result:
 def _draw(console: "Console", values: dict[str, Any]) -> None:
     from rich.table import Table
 
-    table = Table("trajectory", values["target"], box=None, pad_edge=False)
+    table = Table("trajectory", values["target"], "standard error", box=None, pad_edge=False)
     for name, value in list(values["estimates"].items())[:10]:
-        table.add_row(name, f"{value:.6g}")
+        table.add_row(name, f"{value:.6g}", f"{values['standard_errors'][name]:.2g}")
     console.print(table)
     if len(values["estimates"]) > 10:
         console.print(f"... {len(values['estimates']) - 10} more (--json or -o shows all)")
     console.print(
-        f"standard error on the training codes (cross-validated): {values['standard_error']:.2g}"
+        f"of which the probe's own (cross-validated on the training codes): "
+        f"{values['probe_error']:.2g}"
     )
     if "mse" in values:
         console.print(f"against the file: MSE {values['mse']:.3g}, R2 {values['r2']:.6f}")

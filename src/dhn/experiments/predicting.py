@@ -90,8 +90,11 @@ def example(prediction: Trajectories, truth: Trajectories, row: int = 0) -> dict
 def probe_metrics(
     model: AbstractEstimator, seen: Trajectories, truth: Trajectories, target: str
 ) -> dict[str, float]:
-    """A parameter of unseen trajectories read off their codes, against the truth."""
-    error = model.infer(seen, target) - truth.params[target]
+    """A parameter of unseen trajectories read off their codes, against the truth.
+
+    By a linear probe as in the paper: the question is what the codes say, not what a probe learns.
+    """
+    error = model.probe(target, linear=True)(model.encode(seen)) - truth.params[target]
     square, variance = float(np.mean(error**2)), float(np.var(truth.params[target]))
     return {
         "probe_mse": square,

@@ -5,4 +5,4 @@ from dhn.inference.estimator import load as load
 from dhn.inference.forecast import forecast as forecast
 from dhn.inference.kinds import DHN as DHN
 from dhn.inference.kinds import make_estimator as make_estimator
-from dhn.inference.probe import LinearProbe as LinearProbe
+from dhn.inference.probe import Probe as Probe

@@ -29,7 +29,7 @@ from dhn.inference.interpolate import interpolate
 from dhn.inference.observation import Observation
 from dhn.inference.outputs import joined, stacked, together, with_momenta
 from dhn.inference.pieces import cut, join, piece_starts
-from dhn.inference.probe import LinearProbe
+from dhn.inference.probe import Probe
 from dhn.inference.shooting import Shot, shoot
 from dhn.models.contract import AbstractForecaster
 from dhn.training.along_paths import fit_along_paths
@@ -342,18 +342,21 @@ class AbstractEstimator(abc.ABC):
         return with_momenta(sparse, q, p, t, known)
 
     def infer(self, data: Trajectories, target: str) -> np.ndarray:
-        """A parameter of each trajectory, read off its code by a linear probe."""
+        """A parameter of each trajectory, read off its code by the probe."""
         return self.probe(target)(self.encode(data))
 
-    def probe(self, target: str) -> LinearProbe:
-        """Ridge regression from the training codes to this parameter of the training set."""
+    def probe(self, target: str, *, linear: bool = False) -> Probe:
+        """Ridge regression from the training codes to this parameter of the training set.
+
+        The paper's probe is `linear`; otherwise products of codes are used where they help.
+        """
         made = self.trained
         if target not in made.params:
             have = ", ".join(made.params) or "none"
             raise UserError(
                 f"the training data have no parameter {target!r} to learn from; they have: {have}."
             )
-        return LinearProbe.fit(made.codes, made.params[target])
+        return Probe.fit(made.codes, made.params[target], linear=linear)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Everything needed to use the model, into one folder."""

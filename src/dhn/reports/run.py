@@ -36,6 +36,7 @@ from dhn.reports.run_figures import (
     training_figure,
 )
 from dhn.reports.verdict import sentences
+from dhn.training.autodecode import CodeFit
 
 Section = tuple[str, str, Html]
 
@@ -178,34 +179,41 @@ def _parameters(model: AbstractEstimator, data: Trajectories | None) -> Section:
         parts.append(paragraph(f"With data, these can be inferred: {', '.join(varying)}."))
     else:
         some = data[: min(len(data), MOST)]
-        codes = model.encode(some)
+        fits = model.fit_codes(some)
         for name in varying:
-            parts += _parameter(model, some, codes, name)
+            parts += _parameter(model, some, fits, name)
     return section("Parameters", *parts, anchor="parameters")
 
 
 def _parameter(
-    model: AbstractEstimator, data: Trajectories, codes: np.ndarray, name: str
+    model: AbstractEstimator, data: Trajectories, fits: CodeFit, name: str
 ) -> list[Html]:
     probe = model.probe(name)
-    estimate, truth = probe(codes), data.params.get(name)
+    estimate, truth = probe(fits.codes), data.params.get(name)
+    errors = probe.standard_errors(fits.codes, fits.root)
     unit = data.units.get(name, "")
     parts = [
         paragraph(
             f"{name}: {number(float(estimate.min()))} to {number(float(estimate.max()))} {unit}, "
-            f"standard error {number(probe.error)} (cross-validated on the training codes)."
+            f"typical standard error {number(float(np.median(errors)))}, of which the probe's own, "
+            f"cross-validated on the training codes, {number(probe.error)}."
         )
     ]
     if truth is not None and np.ptp(truth) > 0:
         r2 = 1 - float(np.mean((estimate - truth) ** 2) / np.var(truth))
-        drawn = parameter_figure(name, estimate, truth, probe.error)
+        drawn = parameter_figure(name, estimate, truth, errors)
         caption = f"{name} inferred from the motion against its value in the data: R² = {r2:.5f}."
         parts.append(picture(drawn, caption, alt=f"inferred {name}"))
     rows = [
-        (data.ids[k], float(estimate[k]), None if truth is None else float(truth[k]))
+        (
+            data.ids[k],
+            float(estimate[k]),
+            float(errors[k]),
+            None if truth is None else float(truth[k]),
+        )
         for k in range(len(data))
     ]
-    header = ("trajectory", f"{name} inferred", "in the data")
+    header = ("trajectory", f"{name} inferred", "standard error", "in the data")
     return [*parts, folded(f"{name} of every trajectory", table(header, rows))]
 
 

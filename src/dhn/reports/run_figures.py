@@ -150,14 +150,16 @@ def energies(
     return False, total[0], total[1]
 
 
-def parameter_figure(name: str, estimate: np.ndarray, truth: np.ndarray, error: float) -> "Figure":
-    """Inferred against stated values of one parameter."""
+def parameter_figure(
+    name: str, estimate: np.ndarray, truth: np.ndarray, errors: np.ndarray
+) -> "Figure":
+    """Inferred against stated values of one parameter, with standard errors."""
     with style():
         fig = new_figure(3.6, 3.4)
         ax = fig.subplots()
         ends = [float(min(truth.min(), estimate.min())), float(max(truth.max(), estimate.max()))]
         ax.plot(ends, ends, color=QUIET, linewidth=1)
-        bars = error if np.isfinite(error) else None
+        bars = errors if np.isfinite(errors).all() else None
         ax.errorbar(truth, estimate, yerr=bars, fmt=".", color=COLOURS[0], elinewidth=0.6)
         ax.set(xlabel=f"{symbol(name)} in the data", ylabel=f"{symbol(name)} inferred")
     return fig
