@@ -45,7 +45,10 @@ def interpolate(
         # A spline's states are good enough for a first code, and single steps are cheap.
         step_noise = prior.noise + _roughness(coarse) / context.change(1)
         everything = np.ones(splined.q.shape[:2], bool)
-        first = autodecode(model, splined, everything, prior, noise=float(step_noise))
+        first = autodecode(
+            model, splined, everything, prior,
+            noise=float(step_noise), local=False, max_iterations=8,
+        )  # fmt: skip
         pairs = _pairs(coarse)
         composed = Composed(model, factor, context.change(factor), pairs.q.shape[1])
         # Small errors of single steps add up over the lag.
@@ -57,7 +60,7 @@ def interpolate(
             prior,
             noise=float(noise),
             start=first.codes,
-            max_iterations=6,
+            max_iterations=8,
         )
         refined = refine(model, coarse, fitted.codes, factor, key)
         return weigh(coarse, refined, splined, _misses(model, coarse, fitted.codes, factor))
@@ -209,7 +212,7 @@ def _fill(stage: AbstractStage, model: DHNModel, coarse, guess, codes, key) -> S
     return jax.tree.map(join, coarse, filled)
 
 
-def _pairs(coarse: StateBlock, most: int = 8) -> StateBlock:
+def _pairs(coarse: StateBlock, most: int = 6) -> StateBlock:
     """Neighbouring known states at a few places, evenly spread: enough to fit a code on."""
     starts = np.unique(np.linspace(0, coarse.q.shape[1] - 2, most).astype(int))
     chosen = np.stack([starts, starts + 1], axis=1).ravel()

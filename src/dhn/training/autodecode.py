@@ -115,14 +115,16 @@ def autodecode(
     noise: float | None = None,
     stages: tuple[int, ...] | None = None,
     start: Float[np.ndarray, "n k"] | None = None,
+    local: bool = True,
     max_iterations: int = 30,
     batch_size: int = 256,
 ) -> CodeFit:
     """Fit one code to each trajectory's observed states; `noise` overrides the prior's.
 
     `stages` limits the fit to some of the model's stages (interpolation observes the coarsest
-    only). The search begins at `start`, by default at the best of the prior's candidates.
-    Trajectories are padded to whole batches, so their number does not recompile.
+    only). The search begins at `start`, by default at the best of the prior's candidates; unless
+    `local`, the Gaussian of all training codes is the prior's last word. Trajectories are padded to
+    whole batches, so their number does not recompile.
     """
     stages = tuple(range(len(model.window_shapes))) if stages is None else stages
     shapes = [model.window_shapes[i] for i in stages]
@@ -149,9 +151,14 @@ def autodecode(
     # Long trajectories without gaps say it all with fewer windows.
     most = MOST_WINDOWS if np.all(known) else None
 
+    # The second fit begins near its end.
+    limits = (max_iterations, max_iterations // 2)
+    if not local or len(prior.codes) < 2 * NEIGHBOURS:
+        limits = limits[:1]
+
     def solve(part):
         states, known, start = part
-        return _fit_codes(model, states, known, start, arrays, stages, most, max_iterations)
+        return _fit_codes(model, states, known, start, arrays, stages, most, limits)
 
     if start is not None:
         start = ((start - prior.mean) @ np.linalg.pinv(prior.basis).T).astype(dtype)
@@ -184,7 +191,7 @@ def _all_windows(states: StateBlock, shape: WindowShape, starts: np.ndarray) -> 
 
 
 @eqx.filter_jit
-def _fit_codes(model, states, known, start, prior, stages, most, max_iterations):
+def _fit_codes(model, states, known, start, prior, stages, most, limits):
     mean, basis, candidates, others, noise = prior
     n, r = states.q.shape[0], basis.shape[1]
     shapes = model.window_shapes
@@ -217,7 +224,7 @@ def _fit_codes(model, states, known, start, prior, stages, most, max_iterations)
     per_window = jax.eval_shape(residuals, start).shape[1] / places
     counted = sum(weights[i].sum(1) for i in live) * per_window
 
-    def fit_again(carry, _):
+    def fit_again(carry, max_iterations):
         u, _, centre, precision = carry
 
         def with_prior(u):
@@ -232,8 +239,7 @@ def _fit_codes(model, states, known, start, prior, stages, most, max_iterations)
     one = jnp.broadcast_to(jnp.eye(r, dtype=start.dtype), (n, r, r))
     first = (start, one, jnp.zeros_like(start), one)
     # In a loop, so that the residuals stand in the program once. A third fit changed nothing.
-    fits = 2 if len(others) >= 2 * NEIGHBOURS else 1
-    (u, hessian, *_), _ = jax.lax.scan(fit_again, first, None, length=fits)
+    (u, hessian, *_), _ = jax.lax.scan(fit_again, first, jnp.array(limits))
     root = jnp.einsum("ka,nba->nkb", basis, _inverse_root(hessian))
     loss = (residuals(u) ** 2).sum(1) * noise**2 / counted
     return mean + u @ basis.T, loss, root

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 TOLERANCE = 1e-4
 """A row is done when the next step would lower its objective by less than this share."""
@@ -21,7 +21,7 @@ class Solution(NamedTuple):
 def levenberg_marquardt(
     residuals: Callable[[Float[Array, "n r"]], Float[Array, "n m"]],
     start: Float[Array, "n r"],
-    max_iterations: int,
+    max_iterations: int | Int[Array, ""],
 ) -> Solution:
     """Minimise `sum(residuals(x)²)` for each row; row `i` of the residuals sees row `i` of x only.
 
