@@ -21,8 +21,11 @@ from dhn.models.contract import (
 from dhn.models.denoise import denoise
 from dhn.models.dhn import DHNModel
 from dhn.models.stage import AbstractStage, LinkedStage
-from dhn.training.autodecode import CodePrior, autodecode
+from dhn.training.autodecode import CodeFit, CodePrior, autodecode
 from dhn.training.batches import in_batches
+
+STRAGGLING = 100.0
+"""So many times the median loss means that a code's fit was not over when it was stopped."""
 
 
 def interpolate(
@@ -42,28 +45,9 @@ def interpolate(
         raise UserError(f"factor must be at least 2; got {factor}.")
     if isinstance(model, DHNModel) and _steps_singly(model):
         splined = spline(coarse, factor)
-        # A spline's states are good enough for a first code, and single steps are cheap.
-        step_noise = prior.noise + _roughness(coarse) / context.change(1)
-        everything = np.ones(splined.q.shape[:2], bool)
-        first = autodecode(
-            model, splined, everything, prior,
-            noise=float(step_noise), local=False, max_iterations=8,
-        )  # fmt: skip
-        pairs = _pairs(coarse)
-        composed = Composed(model, factor, context.change(factor), pairs.q.shape[1])
-        # Small errors of single steps add up over the lag.
-        noise = prior.noise * np.sqrt(factor) * context.change(1) / context.change(factor)
-        fitted = autodecode(
-            composed,
-            pairs,
-            np.ones(pairs.q.shape[:2], bool),
-            prior,
-            noise=float(noise),
-            start=first.codes,
-            max_iterations=8,
-        )
-        refined = refine(model, coarse, fitted.codes, factor, key)
-        return weigh(coarse, refined, splined, _misses(model, coarse, fitted.codes, factor))
+        codes = _codes_of_pairs(model, coarse, splined, factor, prior, context)
+        refined = refine(model, coarse, codes, factor, key)
+        return weigh(coarse, refined, splined, _misses(model, coarse, codes, factor))
     codes = _codes_of_coarse(model, coarse, factor, prior)
     if isinstance(model, AbstractUpsampler):
         dtype = weights_dtype(model)
@@ -210,6 +194,43 @@ def _fill(stage: AbstractStage, model: DHNModel, coarse, guess, codes, key) -> S
         return jnp.concatenate([runs, known[:, -1:]], axis=1)
 
     return jax.tree.map(join, coarse, filled)
+
+
+def _codes_of_pairs(
+    model: DHNModel,
+    coarse: StateBlock,
+    splined: StateBlock,
+    factor: int,
+    prior: CodePrior,
+    context: ModelContext,
+) -> Float[np.ndarray, "n k"]:
+    """Codes with which `factor` steps lead from one known state to the next."""
+    # A spline's states are good enough for a first code, and single steps are cheap.
+    step_noise = prior.noise + _roughness(coarse) / context.change(1)
+    everything = np.ones(splined.q.shape[:2], bool)
+    codes = autodecode(
+        model, splined, everything, prior,
+        noise=float(step_noise), local=False, max_iterations=8,
+    ).codes  # fmt: skip
+    pairs = _pairs(coarse)
+    composed = Composed(model, factor, context.change(factor), pairs.q.shape[1])
+    # Small errors of single steps add up over the lag.
+    noise = prior.noise * np.sqrt(factor) * context.change(1) / context.change(factor)
+
+    def fit(rows: np.ndarray, max_iterations: int) -> CodeFit:
+        some = jax.tree.map(lambda x: x[rows], pairs)
+        return autodecode(
+            composed, some, np.ones(some.q.shape[:2], bool), prior,
+            noise=float(noise), start=codes[rows], max_iterations=max_iterations,
+        )  # fmt: skip
+
+    found = fit(np.arange(len(codes)), 8)
+    codes = found.codes
+    # A few trajectories may need far more iterations; the others need not wait for them.
+    stragglers = np.flatnonzero(found.loss > STRAGGLING * np.median(found.loss))
+    if len(stragglers):
+        codes[stragglers] = fit(stragglers, 40).codes
+    return codes
 
 
 def _pairs(coarse: StateBlock, most: int = 6) -> StateBlock:

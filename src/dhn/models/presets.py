@@ -44,7 +44,10 @@ PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
             "code_learning_rate": 1e-3,
         },
     ),
-    "transformer": (TRANSFORMER, {"learning_rate": 3e-3, "batch_size": 64}),
+    "transformer": (
+        TRANSFORMER,
+        {"learning_rate": 1e-3, "code_learning_rate": 4e-3, "batch_size": 64},
+    ),
 }
 """Name -> (model, changes to the training recipe)."""
 
