@@ -27,6 +27,7 @@ configs = st.builds(
     mask=st.sampled_from(["autoregressive", "random", "a name of my own"]),
     denoising_weight=weights,
     equation_weight=weights,
+    consistency_weight=weights,
     damping=st.sampled_from(["none", "learned"]),
     inference=st.builds(
         DenoisingConfig, start=st.sampled_from(["noise", "persistence"]), temperature=weights

@@ -6,7 +6,14 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from exact_oscillator import Recorder, cast, exact_model, exact_states, random_network
+from exact_oscillator import (
+    Recorder,
+    cast,
+    exact_model,
+    exact_stage,
+    exact_states,
+    random_network,
+)
 
 from dhn.blocks import Known, StateBlock, cut_windows, register_mask
 from dhn.errors import UserError
@@ -22,6 +29,7 @@ from dhn.models import (
     WindowShape,
 )
 from dhn.models.damping import LearnedDamping, NoDamping
+from dhn.models.stage import consistency_loss
 
 CONTEXT = ModelContext(2, 0.1, (False, False), (1.0, 1.0), (0.1, 0.2, 0.4, 0.8))
 SMALL = NetworkConfig(width=8, depth=1)
@@ -127,6 +135,24 @@ def test_losses_are_means_over_stages_and_follow_their_weights():
     np.testing.assert_allclose(both["equation"], alone["equation"], rtol=1e-5)
     np.testing.assert_allclose(denoising["denoising"], 3 * both["denoising"], rtol=1e-5)
     assert denoising["equation"] == 0
+
+
+@pytest.mark.parametrize(("b", "s"), [(1, 1), (2, 1), (2, 3)])
+def test_exact_hamiltonians_are_consistent_and_others_are_not(b, s):
+    """H⁻ undoes H⁺ beside the data, too: at shifted inputs no equation was ever asked for."""
+    with jax.enable_x64(True):
+        stage = exact_stage(b, s, linked=False)
+        window, z = exact_states(0, stage.spec.window_length)
+        loss = jax.jit(consistency_loss)
+        assert loss(stage, window, z, jr.key(0)) < 1e-24
+        assert loss(stage, window, z + 0.1, jr.key(0)) < 1e-24
+        wrong = eqx.tree_at(lambda s: s.left, stage, LeftHamiltonian(stage.left.network, 0.3))
+        assert loss(wrong, window, z, jr.key(0)) > 1e-4
+
+
+def test_consistency_of_one_network_is_a_mistake():
+    with pytest.raises(UserError, match="linked=False"):
+        DHNModel.build(DHNConfig(consistency_weight=1.0), CONTEXT, jr.key(0))
 
 
 def random_window(n=4, length=2):

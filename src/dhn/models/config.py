@@ -58,6 +58,8 @@ class DHNConfig(Config):
     denoising_steps: Positive = 10
     """Noise levels `N` in training."""
     denoising_weight: Annotated[float, pydantic.Field(ge=0.0)] = 0.0
+    consistency_weight: Annotated[float, pydantic.Field(ge=0.0)] = 0.0
+    """Of the loss that H⁺ and H⁻ be inverse to each other; for two networks only."""
     equation_weight: Annotated[float, pydantic.Field(ge=0.0)] = 1.0
     denoising_outputs: Literal["unknown", "all"] = "unknown"
     path: Annotated[int, pydantic.Field(ge=0)] = 0

@@ -29,6 +29,7 @@ from dhn.models.stage import (
     AbstractStage,
     LinkedStage,
     PairedStage,
+    consistency_loss,
     denoising_loss,
     equation_loss,
     stage_residuals,
@@ -82,6 +83,11 @@ class DHNModel(AbstractForecaster):
     @classmethod
     def build(cls, config: DHNConfig, context: ModelContext, key: Key[Array, ""]) -> "DHNModel":
         """Fresh weights; `context` is what the data say about dimension, time step and scale."""
+        if config.linked and config.consistency_weight > 0:
+            raise UserError(
+                f"consistency_weight={config.consistency_weight} asks two networks to agree, but a "
+                f"linked model has one. Use linked=False (preset paired) or consistency_weight=0."
+            )
         features = StateFeatures(
             tuple(
                 unit if angle and config.angles == "periodic" else None
@@ -139,7 +145,8 @@ class DHNModel(AbstractForecaster):
         config = self.config
         along_paths = config.path > 0 and config.path_weight > 0
         names = [] if along_paths and config.equation_weight == 0 else ["equation"]
-        names += ["denoising"] * (config.denoising_weight > 0) + ["path"] * along_paths
+        names += ["denoising"] * (config.denoising_weight > 0)
+        names += ["consistency"] * (config.consistency_weight > 0) + ["path"] * along_paths
         return tuple(names)
 
     @property
@@ -181,6 +188,11 @@ class DHNModel(AbstractForecaster):
                 noised = corrupt(key_noise, window, level)
                 total["denoising"] += config.denoising_weight * denoising_loss(
                     stage, window, noised, known, level, z, config.denoising_outputs
+                )
+            if "consistency" in total:
+                assert isinstance(stage, PairedStage)
+                total["consistency"] += config.consistency_weight * consistency_loss(
+                    stage, window, z, jr.fold_in(key, 1)
                 )
         total = {name: value / len(self.stages) for name, value in total.items()}
         if "path" in total:

@@ -9,7 +9,8 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import jax.random as jr
+from jaxtyping import Array, Float, Key
 
 from dhn.blocks import BlockSpec, Known, NoiseLevel, StateBlock, no_noise
 from dhn.models.damping import AbstractDamping
@@ -54,14 +55,14 @@ class PairedStage(AbstractStage):
     spacing: int = eqx.field(static=True)
     scale: float = eqx.field(static=True)
 
-    def _right(self, Q_source, P_target, level, z):
+    def right_outputs(self, Q_source, P_target, level, z):
         """`(Q_target, P_source)` by `H⁺`, which sees the target's momenta undamped."""
         spec = self.spec
         growth = self.damping.growth(z, spec.lag)
         tokens = NoiseLevel(level.q[:, spec.source], level.p[:, spec.target])
         return self.right.right_update(Q_source, growth * P_target, tokens, z)
 
-    def _left(self, Q_target, P_source, level, z):
+    def left_outputs(self, Q_target, P_source, level, z):
         """`(Q_source, P_target)` by `H⁻`, whose momenta are damped afterwards."""
         spec = self.spec
         growth = self.damping.growth(z, spec.lag)
@@ -73,8 +74,8 @@ class PairedStage(AbstractStage):
         self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]
     ) -> tuple[Outputs, ...]:
         source, target = window.at(self.spec.source), window.at(self.spec.target)
-        Q_target, P_source = self._right(source.q, target.p, level, z)
-        Q_source, P_target = self._left(target.q, source.p, level, z)
+        Q_target, P_source = self.right_outputs(source.q, target.p, level, z)
+        Q_source, P_target = self.left_outputs(target.q, source.p, level, z)
         return (
             Outputs(Q_target=Q_target, P_source=P_source),
             Outputs(Q_source=Q_source, P_target=P_target),
@@ -84,10 +85,10 @@ class PairedStage(AbstractStage):
         """`H⁺` first; `H⁻` then sees the newest `Q_target` wherever its own token is not clean."""
         spec = self.spec
         source, target = window.at(spec.source), window.at(spec.target)
-        Q_target, P_source = self._right(source.q, target.p, level, z)
+        Q_target, P_source = self.right_outputs(source.q, target.p, level, z)
         noisy = level.q[:, spec.target, None] > 0
         newest = jnp.where(noisy, Q_target, target.q)
-        Q_source, P_target = self._left(newest, source.p, level, z)
+        Q_source, P_target = self.left_outputs(newest, source.p, level, z)
         return StateBlock(
             _join(spec, window.q, Q_source, Q_target),
             _join(spec, window.p, P_source, P_target),
@@ -220,6 +221,22 @@ def denoising_loss(
             count = jnp.maximum(unknown.sum() * error.shape[-1], 1)
             loss += jnp.where(unknown, error**2, 0.0).sum() / count
     return loss
+
+
+def consistency_loss(
+    stage: PairedStage, window: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
+) -> Float[Array, ""]:
+    """How far `H⁻` leads from where `H⁺` set out: nothing if both describe one map.
+
+    Beside the data, where the equations say nothing: inputs are shifted by a typical change.
+    """
+    spec, clean = stage.spec, no_noise(window)
+    shifts = stage.scale * jr.normal(key, (2, *window.q[:, spec.source].shape), window.q.dtype)
+    Q_source = window.q[:, spec.source] + shifts[0]
+    P_target = window.p[:, spec.target] + shifts[1]
+    back = stage.left_outputs(*stage.right_outputs(Q_source, P_target, clean, z), clean, z)
+    errors = [(a - b) / stage.scale for a, b in zip(back, (Q_source, P_target), strict=True)]
+    return sum((jnp.mean(error**2) for error in errors), jnp.zeros((), window.q.dtype))
 
 
 def stage_residuals(
