@@ -55,3 +55,14 @@ def test_drift_is_relative_to_the_energy_exchanged(truth):
     grown = truth.p * np.linspace(1.0, 1.5, truth.states)[:, None]
     drift = compare(predicted(truth, p=grown), truth).energy_drift
     assert drift is not None and 0.05 < drift < 1.0
+
+
+def test_a_run_that_ends_early_says_nothing_about_drift_and_nonsense_drifts_without_end(truth):
+    known = np.ones(truth.q.shape[:2], bool)
+    known[0, truth.states // 2 :] = False
+    short = truth.replace(known=known)
+    grown = truth.p * np.linspace(1.0, 1.5, truth.states)[:, None]
+    whole = compare(predicted(truth[1:], p=grown[1:]), truth[1:]).energy_drift
+    assert compare(predicted(truth, p=grown), short).energy_drift == pytest.approx(whole)
+    nonsense = np.where(np.arange(truth.states)[:, None] > truth.states - 3, np.nan, truth.p)
+    assert compare(predicted(truth, p=nonsense), truth).energy_drift == np.inf

@@ -91,6 +91,21 @@ def _square(error: np.ndarray, valid: np.ndarray) -> np.ndarray:
     return np.where(valid, square, np.nan)
 
 
+def _drift(difference: np.ndarray, valid: np.ndarray, half: int, level: np.ndarray) -> float | None:
+    """Median change between the beginning and the end of the second half, in units of `level`.
+
+    A measured run that ends early says nothing; a prediction that is no number drifts without end.
+    """
+    parts = slice(half, half + max(half // 2, 1)), slice(-half // 2, None)
+    told = valid[:, parts[0]].any(1) & valid[:, parts[1]].any(1)
+    if not told.any():
+        return None
+    rows = np.where(valid, difference, 0.0)[told]
+    before, after = (rows[:, part].sum(1) / valid[told, part].sum(1) for part in parts)
+    change = np.abs(after - before) / level[told]
+    return float(np.median(np.where(np.isnan(change), np.inf, change)))
+
+
 def compare(
     prediction: Trajectories, truth: Trajectories, units: np.ndarray | None = None
 ) -> Metrics:
@@ -118,10 +133,7 @@ def compare(
         scale = float(level.mean())
         half = len(steps) // 2
         if half >= 2:
-            later = np.nanmean(difference[:, -half // 2 :], axis=1) - np.nanmean(
-                difference[:, half : half + max(half // 2, 1)], axis=1
-            )
-            drift = float(np.median(np.abs(later) / level))
+            drift = _drift(difference, valid[:, steps], half, level)
     return Metrics(
         steps=steps,
         mse=np.nanmean(square[:, steps], axis=(0, 2)),
