@@ -50,8 +50,21 @@ class StepLog(NamedTuple):
 
 
 def make_optimiser(config: TrainingConfig) -> optax.GradientTransformation:
-    kinds = {"adam": optax.scale_by_adam, "muon": optax.contrib.scale_by_muon}
+    kinds = {"adam": optax.scale_by_adam, "muon": _muon}
     return optax.chain(optax.clip_by_global_norm(config.clip), kinds[config.optimiser]())
+
+
+def _muon() -> optax.GradientTransformation:
+    """Muon for matrices, also stacked ones, as large as Adam's steps; Adam for the rest."""
+
+    def matrices(weights: PyTree) -> PyTree:
+        def axes(x):
+            return optax.contrib.MuonDimensionNumbers(x.ndim - 2, x.ndim - 1)
+
+        return jax.tree.map(lambda x: axes(x) if x.ndim >= 2 else None, weights)
+
+    # A rate of -1, for optax turns the sign and `one_step` does so, too.
+    return optax.contrib.muon(-1.0, consistent_rms=0.2, muon_weight_dimension_numbers=matrices)
 
 
 def initial_state(model: AbstractModel, trajectories: int, config: TrainingConfig) -> TrainState:
