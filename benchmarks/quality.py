@@ -45,7 +45,12 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "hnn-midpoint": ("hnn", "default", {}),
     "hnn-rk4": ("hnn", "default", {"training": "rk4", "rollout": "rk4"}),
     "vanilla": ("vanilla", "default", {}),
-    "neighbour": ("neighbour", "default", {"gaps": [[4, 1], [8, 1], [16, 1]]}),
+    # Gaps to fill, and as wide ones with a known state in the middle, to fit the code on.
+    "neighbour": (
+        "neighbour",
+        "default",
+        {"gaps": [[4, 1], [8, 1], [16, 1], [2, 4], [2, 8], [2, 16]]},
+    ),
 }
 """Label -> (kind, preset, options)."""
 

@@ -25,7 +25,7 @@ from dhn.training.autodecode import CodeFit, CodePrior, autodecode
 from dhn.training.batches import in_batches
 
 STRAGGLING = 100.0
-"""So many times the median loss means that a code's fit was not over when it was stopped."""
+"""So many times the median loss means that a code's fit has failed."""
 
 
 def interpolate(
@@ -217,19 +217,19 @@ def _codes_of_pairs(
     # Small errors of single steps add up over the lag.
     noise = prior.noise * np.sqrt(factor) * context.change(1) / context.change(factor)
 
-    def fit(rows: np.ndarray, max_iterations: int) -> CodeFit:
-        some = jax.tree.map(lambda x: x[rows], pairs)
+    def fit(some: StateBlock, start: np.ndarray | None, max_iterations: int) -> CodeFit:
+        known = np.ones(some.q.shape[:2], bool)
         return autodecode(
-            composed, some, np.ones(some.q.shape[:2], bool), prior,
-            noise=float(noise), start=codes[rows], max_iterations=max_iterations,
+            composed, some, known, prior,
+            noise=float(noise), start=start, max_iterations=max_iterations,
         )  # fmt: skip
 
-    found = fit(np.arange(len(codes)), 8)
+    found = fit(pairs, codes, 8)
     codes = found.codes
-    # A few trajectories may need far more iterations; the others need not wait for them.
+    # The spline may have led a few astray, or they need far more iterations than the others.
     stragglers = np.flatnonzero(found.loss > STRAGGLING * np.median(found.loss))
     if len(stragglers):
-        codes[stragglers] = fit(stragglers, 40).codes
+        codes[stragglers] = fit(jax.tree.map(lambda x: x[stragglers], pairs), None, 40).codes
     return codes
 
 
