@@ -61,10 +61,8 @@ def run(args: Arguments) -> Result:
         from dhn.data.atomic import atomic_path
 
         rows = [
-            f"{name},{value!r},{error!r}"
-            for (name, value), error in zip(
-                values["estimates"].items(), errors.tolist(), strict=True
-            )
+            f"{name},{value!r},{values['standard_errors'][name]!r}"
+            for name, value in values["estimates"].items()
         ]
         with atomic_path(args.output) as temporary:
             temporary.write_text(

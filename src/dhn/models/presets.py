@@ -21,8 +21,8 @@ PAPER = DHNConfig(
 )
 PAIRED = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=1.0)
 TRANSFORMER = DHNConfig(network=NetworkConfig(kind="transformer", width=32, depth=2, heads=4))
-"""The paper's network in the default's form: with two networks and denoising a step takes four
-times as long, and five minutes lead a thousand times less far (docs/experiments.md)."""
+"""The paper's network in the default's form: with two networks and denoising, five minutes
+lead thousands of times less far (docs/experiments.md)."""
 MEASURED = DHNConfig(
     network=NetworkConfig(width=32, depth=2, quadratic=True), damping="learned", path=16
 )
