@@ -20,6 +20,7 @@ import argparse
 import dataclasses
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from dhn.models.contract import AbstractForecaster
 
 HALF = 65
 """States of the paper's interpolation, of training and of each test stretch."""
+TASKS = ("forecast", "interpolate")
 TARGET = {"single_pendulum": "l", "double_pendulum": "l2"}
 
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -76,7 +78,9 @@ def trained(
     return model
 
 
-def measure(model: AbstractEstimator, system: str, data: Data, tasks: list[str]) -> dict[str, Any]:
+def measure(
+    model: AbstractEstimator, system: str, data: Data, tasks: Sequence[str]
+) -> dict[str, Any]:
     """Those of the tasks that the model can do."""
     row: dict[str, Any] = {
         "parameters": model.parameters,
@@ -139,7 +143,7 @@ def main() -> None:
     parser.add_argument("--systems", default=",".join(TARGET))
     parser.add_argument("--half", action="store_true", help="the paper's interpolation protocol")
     parser.add_argument("--clock", choices=("wall", "processor"), default="wall")
-    parser.add_argument("--tasks", default="forecast,interpolate")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
     parser.add_argument("--keep", type=Path, help="folder of trained models")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -155,7 +159,7 @@ def main() -> None:
                 kept = args.keep / name if args.keep else None
                 model = trained(label, data, seed, seconds(args.budget), args.clock, kept)
                 row = {"model": label, "system": system, "seed": seed}
-                row |= measure(model, system, data, args.tasks.split(","))
+                row |= measure(model, system, data, args.tasks)
                 rows.append(row)
                 if not args.json:
                     numbers = "  ".join(f"{k} {row[k]:.2e}" for k in SHOWN if k in row)

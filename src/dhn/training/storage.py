@@ -21,7 +21,7 @@ from dhn.data.atomic import atomic_path
 from dhn.errors import UserError
 
 HEADER = "dhn"
-LAYOUT = 1
+LAYOUT = 2
 """Goes up when a file of before can no longer be read."""
 
 
