@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from dhn.blocks import StateBlock
 from dhn.models.contract import WindowShape
-from dhn.training.autodecode import CodePrior, autodecode
+from dhn.training.autodecode import CodePrior, _inverse_root, autodecode
 
 NOISE, STATES = 0.1, 4
 
@@ -57,3 +57,17 @@ def test_a_code_beyond_the_curve_is_not_pulled_back():
         truth = np.array([[2.0, 4.0, 0.0], [-2.0, 4.0, 0.0]])
         codes = fitted(curve(np.linspace(-1, 1, 512)), truth, np.random.default_rng(1))
     assert np.all(np.abs(codes - truth)[:, :2] < 0.3)
+
+
+def test_the_root_of_a_nearly_singular_covariance_is_finite_and_right():
+    """Directions of very different size, in single precision, as codes along a curve have them."""
+    draw = np.random.default_rng(0)
+    turn, _ = np.linalg.qr(draw.normal(size=(6, 6)))
+    sharp = (turn * np.logspace(0, 9, 6)) @ turn.T
+    inner = np.eye(6) + 0.5 * np.outer(turn[0], turn[0])
+    scales = np.logspace(-3, 3, 6)
+    both = np.stack([sharp, scales[:, None] * inner * scales])
+    roots = np.asarray(_inverse_root(jnp.asarray(both, jnp.float32)))
+    assert np.isfinite(roots).all()
+    inverse = scales[:, None] * (roots[1].T @ roots[1]) * scales
+    np.testing.assert_allclose(inverse @ inner, np.eye(6), atol=1e-3)

@@ -272,7 +272,8 @@ def _local_gaussian(u, hessian, others):
 
 
 def _inverse_root(matrices):
-    """`R` with `RᵀR` the inverse of each matrix."""
-    lower = jnp.linalg.cholesky(matrices)
-    eye = jnp.broadcast_to(jnp.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
-    return jax.scipy.linalg.solve_triangular(lower, eye, lower=True)
+    """`R` with `RᵀR` the inverse of each matrix; finite even where round-off leaves none."""
+    size = jnp.sqrt(jnp.maximum(jnp.einsum("naa->na", matrices), 1e-30))
+    values, vectors = jnp.linalg.eigh(matrices / (size[:, :, None] * size[:, None, :]))
+    values = jnp.maximum(values, jnp.finfo(matrices.dtype).eps * matrices.shape[-1])
+    return jnp.swapaxes(vectors, 1, 2) / jnp.sqrt(values)[:, :, None] / size[:, None, :]
