@@ -59,6 +59,37 @@ def test_a_code_beyond_the_curve_is_not_pulled_back():
     assert np.all(np.abs(codes - truth)[:, :2] < 0.3)
 
 
+class Winding(eqx.Module):
+    """States tell the code twice: roughly, and exactly but for whole turns."""
+
+    turns: Float[Array, ""]
+
+    @property
+    def window_shapes(self):
+        return (WindowShape(1, 1),)
+
+    def shown(self, z):
+        return jnp.concatenate(
+            [z, 0.05 * jnp.sin(self.turns * z), 0.05 * jnp.cos(self.turns * z)], axis=1
+        )
+
+    def stage_residuals(self, stage, window, z):
+        return window.q[:, 0] - self.shown(z)
+
+
+def test_narrow_valleys_are_found_among_the_training_codes():
+    """A turn is narrower than the candidates are apart: two of three fits would go astray."""
+    with jax.enable_x64(True):
+        model, truth = (
+            Winding(jnp.array(120.0)),
+            np.random.default_rng(0).uniform(-0.9, 0.9, (200, 1)),
+        )
+        q = np.repeat(np.asarray(model.shown(truth))[:, None], STATES, axis=1)
+        prior = CodePrior.fit(np.linspace(-1, 1, 1024)[:, None], 1e-4)
+        codes = autodecode(model, StateBlock(q, q), np.ones(q.shape[:2], bool), prior).codes
+    np.testing.assert_allclose(codes, truth, atol=1e-4)
+
+
 def test_the_root_of_a_nearly_singular_covariance_is_finite_and_right():
     """Directions of very different size, in single precision, as codes along a curve have them."""
     draw = np.random.default_rng(0)

@@ -25,7 +25,8 @@ from dhn.training.batches import in_batches
 from dhn.training.least_squares import levenberg_marquardt
 
 MAX_DIRECTIONS = 16
-CANDIDATES = 16
+CANDIDATES = 32
+"""Codes of the training set at which a search may begin, and as many others around the best."""
 MOST_WINDOWS = 64
 MOST_CODES = 2048
 NEIGHBOURS = 32
@@ -213,12 +214,7 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits):
         return jnp.concatenate(rows, axis=1) / noise
 
     if start is None:
-        # The best of several: the landscape over codes may have more than one valley.
-        scores = jax.lax.map(
-            lambda c: (residuals(jnp.broadcast_to(c, (n, r))) ** 2).sum(1) + (c**2).sum(),
-            candidates,
-        )
-        start = candidates[jnp.argmin(scores, axis=0)]
+        start = _best_start(residuals, n, candidates, others)
 
     places = sum(weights[i].shape[1] for i in live)
     per_window = jax.eval_shape(residuals, start).shape[1] / places
@@ -243,6 +239,32 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits):
     root = jnp.einsum("ka,nba->nkb", basis, _inverse_root(hessian))
     loss = (residuals(u) ** 2).sum(1) * noise**2 / counted
     return mean + u @ basis.T, loss, root
+
+
+def _best_start(residuals, n, candidates, others):
+    """The best of several codes, then of the training codes around it.
+
+    The landscape over codes has many valleys, the narrower the better the model has been trained.
+    """
+
+    def score(u):
+        return (residuals(u) ** 2).sum(1) + (u**2).sum(1)
+
+    def choose(some, _):
+        best = jnp.argmin(jax.lax.map(score, some), axis=0)
+        best = jnp.take_along_axis(some, best[None, :, None], 0)
+        if not enough:
+            return some, best[0]
+        apart = ((others - best[0][:, None]) ** 2).sum(2)
+        _, nearest = jax.lax.top_k(-apart, around)
+        return jnp.concatenate([best, jnp.swapaxes(others[nearest[:, ranks]], 0, 1)]), best[0]
+
+    enough = len(others) >= len(candidates)  # else all of them are candidates already
+    # As far as the next candidates, since the best one may be a neighbour of the right one.
+    around = min(3 * len(others) // len(candidates), len(others))
+    ranks = np.linspace(0, around - 1, len(candidates) - 1).astype(int)
+    first = jnp.broadcast_to(candidates[:, None], (len(candidates), n, candidates.shape[1]))
+    return jax.lax.scan(choose, first, None, length=2 if enough else 1)[1][-1]
 
 
 def _local_gaussian(u, hessian, others):
