@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 
 from dhn.training.config import TrainingConfig
 from dhn.training.step import make_optimiser
@@ -11,7 +12,8 @@ from dhn.training.step import make_optimiser
 
 def first_update(kind):
     draw = np.random.default_rng(0)
-    gradients = {"stacked": draw.normal(size=(2, 6, 6)), "bias": draw.normal(size=5)}
+    shapes = {"stacked": (2, 16, 16), "inputs": (5, 16), "bias": (5,)}
+    gradients = {name: draw.normal(size=shape) for name, shape in shapes.items()}
     gradients = jax.tree.map(lambda x: jnp.asarray(0.01 * x, jnp.float32), gradients)
     weights = jax.tree.map(jnp.zeros_like, gradients)
     optimiser = make_optimiser(TrainingConfig(optimiser=kind))
@@ -28,8 +30,9 @@ def test_muon_moves_stacked_matrices_evenly_in_all_directions():
         assert 0.1 < np.sqrt(np.mean(update**2)) < 0.3
 
 
-def test_muon_leaves_vectors_to_adam():
+@pytest.mark.parametrize("name", ["inputs", "bias"])
+def test_muon_leaves_vectors_and_narrow_matrices_to_adam(name):
     gradients, updates = first_update("muon")
     adam = optax.scale_by_adam(nesterov=True)
-    expected, _ = adam.update(gradients["bias"], adam.init(gradients["bias"]))
-    np.testing.assert_allclose(updates["bias"], expected, rtol=1e-4)
+    expected, _ = adam.update(gradients[name], adam.init(gradients[name]))
+    np.testing.assert_allclose(updates[name], expected, rtol=1e-4)

@@ -29,7 +29,7 @@ class VanillaConfig(Config):
 
     kind: Literal["vanilla"] = "vanilla"
     network: Literal["resnet", "transformer"] = "resnet"
-    width: Positive = 128
+    width: Positive = 64
     depth: Positive = 2
     """Residual blocks (two linear maps each), or transformer layers."""
     heads: Positive = 4
@@ -80,7 +80,7 @@ class NeighbourConfig(Config):
     that the code of a sparse trajectory can be fitted on the states it has."""
     guess: Literal["linear", "hermite"] = "linear"
     """What the network corrects; the slopes of `hermite` come from a second network."""
-    width: Positive = 128
+    width: Positive = 64
     depth: Positive = 2
     """Residual blocks (two linear maps each)."""
     activation: Literal["tanh", "silu", "gelu"] = "tanh"

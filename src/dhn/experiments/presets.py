@@ -54,7 +54,13 @@ QUICK = Preset(
     training=Training(seconds=20.0),
     seeds=3,
     stress_seeds=3,
-    transformer={"width": 32, "depth": 2, "heads": 4, "learning_rate": 2e-3},
+    transformer={
+        "width": 32,
+        "depth": 2,
+        "heads": 4,
+        "optimiser": "adam",
+        "learning_rate": 2e-3,
+    },
     # Every second of so few goes into training: the learning rate comes to rest at the end, and
     # the last weights are taken. Processor time, since cells share the machine.
     options={"validation": 0.0, "clock": "processor"},
@@ -68,7 +74,8 @@ PAPER = Preset(
     reference="paper",
     transformer={
         "width": 128, "depth": 2, "heads": 4, "activation": "gelu", "layer_norm": True,
-        "latent_size": 128, "learning_rate": 1e-3, "code_learning_rate": 1e-3,
+        "latent_size": 128, "optimiser": "adam", "learning_rate": 1e-3,
+        "code_learning_rate": 1e-3,
     },
     fitted=200,
 )  # fmt: skip

@@ -19,7 +19,7 @@ class NetworkConfig(Config):
     """The scalar network inside a Hamiltonian."""
 
     kind: Literal["mlp", "transformer"] = "mlp"
-    width: Positive = 128
+    width: Positive = 64
     depth: Positive = 3
     """Residual layers of the MLP, or transformer layers."""
     heads: Positive = 4

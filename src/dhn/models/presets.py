@@ -31,11 +31,12 @@ MEASURED = DHNConfig(
 PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
     "default": (DHNConfig(), {}),
     "linked": (DHNConfig(), {}),
-    "paper": (PAPER, {"learning_rate": 1e-3, "code_learning_rate": 1e-3}),
+    "paper": (PAPER, {"optimiser": "adam", "learning_rate": 1e-3, "code_learning_rate": 1e-3}),
     "paired": (PAIRED, {}),
     "measured": (
         MEASURED,
         {
+            "optimiser": "adam",
             "steps": 3000,
             "batch_size": 32,
             "warmup": 50,
@@ -46,7 +47,12 @@ PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
     ),
     "transformer": (
         TRANSFORMER,
-        {"learning_rate": 1e-3, "code_learning_rate": 4e-3, "batch_size": 64},
+        {
+            "optimiser": "adam",
+            "learning_rate": 1e-3,
+            "code_learning_rate": 4e-3,
+            "batch_size": 64,
+        },
     ),
 }
 """Name -> (model, changes to the training recipe)."""

@@ -18,6 +18,10 @@ from dhn.training.config import TrainingConfig
 from dhn.training.schedule import learning_rate
 
 
+NARROW = 16
+"""Matrices narrower than this lead in or out: their directions differ in kind, so Adam has them."""
+
+
 class TrainingData(NamedTuple):
     """Scaled states and, for each stage, where windows may start."""
 
@@ -55,13 +59,15 @@ def make_optimiser(config: TrainingConfig) -> optax.GradientTransformation:
 
 
 def _muon() -> optax.GradientTransformation:
-    """Muon for matrices, also stacked ones, as large as Adam's steps; Adam for the rest."""
+    """Muon for hidden matrices, also stacked ones, as large as Adam's steps; Adam for the rest."""
 
     def matrices(weights: PyTree) -> PyTree:
         def axes(x):
+            if x.ndim < 2 or min(x.shape[-2:]) < NARROW:
+                return None
             return optax.contrib.MuonDimensionNumbers(x.ndim - 2, x.ndim - 1)
 
-        return jax.tree.map(lambda x: axes(x) if x.ndim >= 2 else None, weights)
+        return jax.tree.map(axes, weights)
 
     # A rate of -1, for optax turns the sign and `one_step` does so, too.
     return optax.contrib.muon(-1.0, consistent_rms=0.2, muon_weight_dimension_numbers=matrices)
