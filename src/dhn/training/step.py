@@ -17,7 +17,6 @@ from dhn.training.codes import CodebookState, update_rows
 from dhn.training.config import TrainingConfig
 from dhn.training.schedule import learning_rate
 
-
 NARROW = 16
 """Matrices narrower than this lead in or out: their directions differ in kind, so Adam has them."""
 
