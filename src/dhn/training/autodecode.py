@@ -70,7 +70,8 @@ class CodePrior:
         spread = np.where(deviations[:r] > 0, deviations[:r], 1.0)
         whitened = (codes - mean) @ directions[:r].T / spread
         order = np.argsort(whitened[:, 0])
-        chosen = order[np.linspace(0, len(order) - 1, min(CANDIDATES - 1, len(order))).astype(int)]
+        # Always as many, some of them twice if need be: another number would be another program.
+        chosen = order[np.linspace(0, len(order) - 1, CANDIDATES - 1).astype(int)]
         candidates = np.vstack([np.zeros((1, r)), whitened[chosen]])
         # A power of two, so that another number of trajectories seldom means another program.
         number = 1 << (min(len(codes), MOST_CODES).bit_length() - 1)
