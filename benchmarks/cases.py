@@ -8,7 +8,7 @@ from dhn.blocks import StateBlock
 from dhn.models.config import DHNConfig, NetworkConfig
 from dhn.models.contract import ModelContext
 from dhn.models.dhn import DHNModel
-from dhn.models.presets import PAPER_NETWORK
+from dhn.models.presets import PAPER_NETWORK, get_preset
 from dhn.training.config import TrainingConfig
 from dhn.training.step import Run, TrainingData, TrainState, initial_state, run_steps
 
@@ -34,11 +34,17 @@ def paper_sized(block_size: int, layer_norm: bool = False) -> DHNConfig:
     )
 
 
-def default_sized(block_size: int = 1, width: int = 128) -> DHNConfig:
+def default_sized(block_size: int = 1, width: int = NetworkConfig().width) -> DHNConfig:
     """What `dhn.DHN()` trains."""
     return DHNConfig(
         block_size=block_size, stride=max(block_size // 2, 1), network=NetworkConfig(width=width)
     )
+
+
+def recipe(config: DHNConfig, **changes) -> TrainingConfig:
+    """The default's, or for the paper's network the optimiser that it is trained with."""
+    own = get_preset("paper")[1] if config.network.kind == "transformer" else {}
+    return TrainingConfig.model_validate({**own, **changes})
 
 
 def states(trajectories: int, length: int = 128) -> StateBlock:

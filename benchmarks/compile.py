@@ -16,12 +16,11 @@ from timing import arguments, report
 CHILD = """
 import json, time
 start, busy = time.perf_counter(), time.process_time()
-from cases import Training, default_sized, paper_sized
+from cases import Training, default_sized, paper_sized, recipe
 import jax
-from dhn.training.config import TrainingConfig
 imported = time.perf_counter()
 config = {"default": default_sized(), "transformer": paper_sized(2)}["NAME"]
-training = Training(config, TrainingConfig())
+training = Training(config, recipe(config))
 ready = time.perf_counter()
 jax.block_until_ready(training())
 first = time.perf_counter()

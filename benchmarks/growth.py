@@ -13,8 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cases import Training, default_sized, paper_sized
-from dhn.training.config import TrainingConfig
+from cases import Training, default_sized, paper_sized, recipe
 from timing import arguments, interleaved, report
 
 
@@ -28,7 +27,7 @@ def peak_megabytes() -> float:
 
 
 def measure(label: str, value: int, config, trajectories: int, seconds: float) -> dict:
-    training = Training(config, TrainingConfig(), trajectories)
+    training = Training(config, recipe(config), trajectories)
     many = 10 if config.network.kind == "mlp" else 1
     best = interleaved({"step": lambda: training(many)}, seconds)["step"]
     return {

@@ -16,7 +16,7 @@ import jax
 import jax.random as jr
 
 import plain
-from cases import Training, default_sized, paper_sized, states
+from cases import Training, default_sized, paper_sized, recipe, states
 from dhn.blocks import cut_windows
 from dhn.models.dhn import DHNModel
 from dhn.training.config import TrainingConfig
@@ -65,8 +65,8 @@ def plain_step(model: DHNModel, training: TrainingConfig):
 
 
 def measure(block_size: int, layer_norm: bool, windows: int, chunk: int, seconds: float) -> dict:
-    training = TrainingConfig(batch_size=windows, chunk_size=chunk)
     config = paper_sized(block_size, layer_norm)
+    training = recipe(config, batch_size=windows, chunk_size=chunk)
     fast = Training(config, training)
     product, product_flops = matmul()
     best = interleaved(
@@ -97,7 +97,7 @@ def against_peak(flops: float, product_flops: float, best: dict) -> dict:
 
 def measure_default(windows: int, chunk: int, seconds: float) -> dict:
     config = default_sized()
-    fast = Training(config, TrainingConfig(batch_size=windows, chunk_size=chunk))
+    fast = Training(config, recipe(config, batch_size=windows, chunk_size=chunk))
     product, product_flops = matmul()
     many = 10
     best = interleaved({"fast": lambda: fast(many), "matmul": product}, seconds)
