@@ -135,9 +135,10 @@ def test_a_probe_finds_a_linear_parameter_and_ignores_dead_codes():
 
 
 def test_a_probe_reads_a_parameter_off_a_bent_curve_of_codes():
-    """Codes along a parabola: no line reads the parameter off them, products do."""
-    target = np.random.default_rng(3).uniform(0, 2, 200)
-    bent = np.stack([target**2, np.sqrt(1 + target)], axis=1)
+    """Codes along a parabola: no line reads the parameter off them."""
+    rng = np.random.default_rng(3)
+    target = rng.uniform(0, 2, 200)
+    bent = np.stack([target**2, np.sqrt(1 + target)], axis=1) + 1e-4 * rng.normal(size=(200, 2))
     line, curve = (Probe.fit(bent[:150], target[:150], linear=linear) for linear in (True, False))
     assert line.linear and not curve.linear
     errors = [np.sqrt(np.mean((p(bent[150:]) - target[150:]) ** 2)) for p in (line, curve)]
@@ -145,7 +146,19 @@ def test_a_probe_reads_a_parameter_off_a_bent_curve_of_codes():
     assert 0.5 * errors[1] < curve.error < 2 * errors[1]
 
 
-def test_products_of_codes_are_not_taken_where_noise_rules():
+def test_a_probe_follows_a_strong_bend_in_one_direction_beside_noise_in_others():
+    """Codes of a long training: a square is not enough, and small directions say nothing."""
+    rng = np.random.default_rng(4)
+    target = rng.uniform(0.5, 1.0, 400)
+    bent = np.stack([np.tanh(6 * (target - 0.7)), *0.01 * rng.normal(size=(3, 400))], axis=1)
+    probe = Probe.fit(bent[:300], target[:300])
+    assert not probe.linear
+    errors = (probe(bent[300:]) - target[300:]) ** 2
+    line = Probe.fit(bent[:300], target[:300], linear=True)
+    assert np.mean(errors) < 1e-3 * np.mean((line(bent[300:]) - target[300:]) ** 2)
+
+
+def test_a_probe_stays_straight_where_noise_rules():
     rng = np.random.default_rng(5)
     codes = rng.normal(size=(60, 8))
     assert Probe.fit(codes, codes[:, 0] + 0.5 * rng.normal(size=60)).linear

@@ -348,7 +348,7 @@ class AbstractEstimator(abc.ABC):
     def probe(self, target: str, *, linear: bool = False) -> Probe:
         """Ridge regression from the training codes to this parameter of the training set.
 
-        The paper's probe is `linear`; otherwise products of codes are used where they help.
+        The paper's probe is `linear`; otherwise it may bend where that helps.
         """
         made = self.trained
         if target not in made.params:

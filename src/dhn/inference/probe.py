@@ -1,7 +1,8 @@
 """Probe: read a system's parameter off frozen codes (paper, Sec. 4.2).
 
 The paper's probe is linear. Codes of systems that differ in one parameter lie along a curve,
-though, and then the products of two codes read it far better.
+though, and the longer a model has been trained the more the curve is bent. What a line leaves over
+is then a smooth function of the code, which a few hundred training codes tell by themselves.
 """
 
 import dataclasses
@@ -10,10 +11,14 @@ import numpy as np
 from jaxtyping import Float
 
 PENALTIES = 10.0 ** np.arange(-12, 2)
-MOST_FACTORS = 8
-"""Principal directions of which products are taken: their number grows with the square."""
+WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""Of the Gaussian kernel, over the root mean square distance of codes from their mean."""
+MOST_CENTRES = 512
+"""Training codes that the kernel is laid on: the work grows with the cube of their number."""
+NEGLIGIBLE = 1e-6
+"""A line that leaves no more than this share of the target's spread needs no bend."""
 WORTH_IT = 0.5
-"""A probe with products must have so much of the linear one's squared error, or less."""
+"""A curved probe must have so much of the linear one's squared error, or less."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,13 +27,13 @@ class Probe:
 
     mean: np.ndarray
     scale: np.ndarray
-    directions: np.ndarray
-    """(k, f): the directions of scaled codes whose products count too; none for a linear probe."""
     weights: np.ndarray
     intercept: float
     penalty: float
     error: float
     """Cross-validated standard error on the training codes."""
+    bend: "Bend | None" = None
+    """What is added to the line; None for a linear probe."""
 
     @classmethod
     def fit(
@@ -39,7 +44,7 @@ class Probe:
         linear: bool = False,
         folds: int = 5,
     ) -> "Probe":
-        """Cross-validation picks the penalty and, unless `linear`, whether products are worth it.
+        """Cross-validation picks the penalty and, unless `linear`, whether a bend is worth it.
 
         Then all codes fit the weights.
         """
@@ -47,26 +52,24 @@ class Probe:
         mean, scale = codes.mean(0), codes.std(0)
         scale = np.where(scale > 1e-12 * max(scale.max(), 1e-300), scale, np.inf)
         intercept = float(target.mean())
-
-        def fit(directions: np.ndarray) -> "Probe":
-            x = _features((codes - mean) / scale, directions)
-            found = _ridge(x, target - intercept, min(folds, len(codes)))
-            return cls(mean, scale, directions, *found[:1], intercept, *found[1:])
-
-        plain = fit(np.zeros((codes.shape[1], 0)))
+        found = _ridge((codes - mean) / scale, target - intercept, min(folds, len(codes)))
+        line = cls(mean, scale, found[0], intercept, *found[1:])
         if linear or len(codes) < 2:
-            return plain
-        _, _, rows = np.linalg.svd((codes - mean) / scale, full_matrices=False)
-        curved = fit(rows[:MOST_FACTORS].T)
-        return curved if curved.error**2 < WORTH_IT * plain.error**2 else plain
+            return line
+        if not line.error > NEGLIGIBLE * target.std():
+            return line
+        bend, error = Bend.fit(codes, target - line(codes), min(folds, len(codes)))
+        if not error**2 < WORTH_IT * line.error**2:
+            return line
+        return dataclasses.replace(line, bend=bend, error=error)
 
     @property
     def linear(self) -> bool:
-        return self.directions.shape[1] == 0
+        return self.bend is None
 
     def __call__(self, codes: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
-        x = (codes - self.mean) / self.scale
-        return _features(x, self.directions) @ self.weights + self.intercept
+        line = (codes - self.mean) / self.scale @ self.weights + self.intercept
+        return line if self.bend is None else line + self.bend(codes)
 
     def standard_errors(
         self, codes: Float[np.ndarray, "n k"], root: Float[np.ndarray, "n k r"]
@@ -76,11 +79,52 @@ class Probe:
         return np.sqrt(self.error**2 + np.sum(np.square(moved), axis=0))
 
 
-def _features(x: Float[np.ndarray, "n k"], directions: Float[np.ndarray, "k f"]) -> np.ndarray:
-    """Scaled codes, then the products of every two of their parts along `directions`."""
-    parts = x @ directions
-    i, j = np.triu_indices(parts.shape[1])
-    return np.concatenate([x, parts[:, i] * parts[:, j]], axis=1)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Bend:
+    """Kernel ridge regression with a Gaussian kernel; it fades far from the training codes."""
+
+    centres: np.ndarray
+    """(m, k)"""
+    width: float
+    weights: np.ndarray
+
+    @classmethod
+    def fit(
+        cls, codes: Float[np.ndarray, "n k"], rest: Float[np.ndarray, " n"], folds: int
+    ) -> "tuple[Bend, float]":
+        """Codes left out one by one choose width and penalty, whole folds tell the error.
+
+        One by one is cheap, but too hopeful where errors are near round-off.
+        """
+        chosen = np.unique(np.linspace(0, len(codes) - 1, MOST_CENTRES).astype(int))
+        centres, rest = codes[chosen], rest[chosen]
+        spread = max(float(np.sqrt(codes.var(0).sum())), 1e-300)
+        best = (np.inf, spread, 1.0)
+        for width in WIDTHS:
+            values, vectors = np.linalg.eigh(_kernel(centres, centres, width * spread))
+            turned = vectors.T @ rest
+            for penalty in PENALTIES[PENALTIES >= 1e-10]:
+                inverse = 1.0 / (np.maximum(values, 0.0) + penalty)
+                left_out = vectors @ (inverse * turned) / (vectors**2 @ inverse)
+                best = min(best, (float(np.mean(left_out**2)), width * spread, float(penalty)))
+        _, width, penalty = best
+
+        def bend(rows: np.ndarray) -> Bend:
+            gram = _kernel(centres[rows], centres[rows], width) + penalty * np.eye(rows.sum())
+            return cls(centres[rows], width, np.linalg.solve(gram, rest[rows]))
+
+        fold = np.arange(len(rest)) % folds
+        errors = [bend(fold != f)(centres[fold == f]) - rest[fold == f] for f in range(folds)]
+        error = float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
+        return bend(np.ones(len(rest), bool)), error
+
+    def __call__(self, codes: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
+        return _kernel(np.asarray(codes, np.float64), self.centres, self.width) @ self.weights
+
+
+def _kernel(a: Float[np.ndarray, "n k"], b: Float[np.ndarray, "m k"], width: float) -> np.ndarray:
+    square = (a**2).sum(1)[:, None] + (b**2).sum(1) - 2 * a @ b.T
+    return np.exp(-np.maximum(square, 0.0) / (2 * width**2))
 
 
 def _ridge(x: np.ndarray, y: np.ndarray, folds: int) -> tuple[np.ndarray, float, float]:
