@@ -158,6 +158,26 @@ def test_a_probe_follows_a_strong_bend_in_one_direction_beside_noise_in_others()
     assert np.mean(errors) < 1e-3 * np.mean((line(bent[300:]) - target[300:]) ** 2)
 
 
+def test_standard_errors_grow_where_no_training_code_is_near():
+    target = np.linspace(0.5, 1.0, 200)
+    bent = np.stack([np.exp(3 * target), np.zeros(200)], axis=1)
+    probe = Probe.fit(bent, target)
+    known = np.zeros((200, 2, 2))
+    inside = probe.standard_errors(bent, known)
+    assert np.all(inside < 3 * probe.error)
+    beyond = np.array([[np.exp(3 * 1.02), 0.0]])
+    (outside,) = probe.standard_errors(beyond, known[:1])
+    assert abs(probe(beyond)[0] - 1.02) < 3 * outside
+    assert outside > 100 * inside.max()
+
+
+@pytest.mark.parametrize("codes", [np.zeros((30, 3)), np.zeros((30, 0))])
+def test_codes_that_never_moved_tell_the_mean(codes):
+    target = np.random.default_rng(0).normal(size=30)
+    probe = Probe.fit(codes, target)
+    np.testing.assert_allclose(probe(codes), target.mean())
+
+
 def test_a_probe_stays_straight_where_noise_rules():
     rng = np.random.default_rng(5)
     codes = rng.normal(size=(60, 8))

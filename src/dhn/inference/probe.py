@@ -1,8 +1,8 @@
 """Probe: read a system's parameter off frozen codes (paper, Sec. 4.2).
 
 The paper's probe is linear. Codes of systems that differ in one parameter lie along a curve,
-though, and the longer a model has been trained the more the curve is bent. What a line leaves over
-is then a smooth function of the code, which a few hundred training codes tell by themselves.
+though, which a long training may bend strongly. What a line leaves over is then a smooth function
+of the code, which a few hundred training codes tell by themselves.
 """
 
 import dataclasses
@@ -50,13 +50,13 @@ class Probe:
         """
         codes, target = np.asarray(codes, np.float64), np.asarray(target, np.float64)
         mean, scale = codes.mean(0), codes.std(0)
-        scale = np.where(scale > 1e-12 * max(scale.max(), 1e-300), scale, np.inf)
+        scale = np.where(scale > 1e-12 * scale.max(initial=1e-300), scale, np.inf)
         intercept = float(target.mean())
         found = _ridge((codes - mean) / scale, target - intercept, min(folds, len(codes)))
         line = cls(mean, scale, found[0], intercept, *found[1:])
-        if linear or len(codes) < 2:
-            return line
-        if not line.error > NEGLIGIBLE * target.std():
+        # Nothing to bend: codes that never moved, or a line that leaves nothing over.
+        straight = not np.isfinite(scale).any() or not line.error > NEGLIGIBLE * target.std()
+        if linear or len(codes) < 2 or straight:
             return line
         bend, error = Bend.fit(codes, target - line(codes), min(folds, len(codes)))
         if not error**2 < WORTH_IT * line.error**2:
@@ -74,9 +74,13 @@ class Probe:
     def standard_errors(
         self, codes: Float[np.ndarray, "n k"], root: Float[np.ndarray, "n k r"]
     ) -> Float[np.ndarray, " n"]:
-        """Of each estimate: the probe's own, and what the code's uncertainty `root` does to it."""
+        """Of each estimate: the probe's own, and what the code's uncertainty `root` does to it.
+
+        The probe's own grows where no training code is near.
+        """
         moved = [(self(codes + side) - self(codes - side)) / 2 for side in np.moveaxis(root, 2, 0)]
-        return np.sqrt(self.error**2 + np.sum(np.square(moved), axis=0))
+        beyond = 0.0 if self.bend is None else self.bend.variance(codes)
+        return np.sqrt(self.error**2 + beyond + np.sum(np.square(moved), axis=0))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,6 +91,10 @@ class Bend:
     """(m, k)"""
     width: float
     weights: np.ndarray
+    root: np.ndarray
+    """(m, m): `RᵀR` is the inverse of kernel and penalty."""
+    amplitude: float
+    """Variance of the Gaussian process whose most likely course this is."""
 
     @classmethod
     def fit(
@@ -111,7 +119,9 @@ class Bend:
 
         def bend(rows: np.ndarray) -> Bend:
             gram = _kernel(centres[rows], centres[rows], width) + penalty * np.eye(rows.sum())
-            return cls(centres[rows], width, np.linalg.solve(gram, rest[rows]))
+            root = np.linalg.inv(np.linalg.cholesky(gram))
+            whitened = root @ rest[rows]
+            return cls(centres[rows], width, root.T @ whitened, root, float(np.mean(whitened**2)))
 
         fold = np.arange(len(rest)) % folds
         errors = [bend(fold != f)(centres[fold == f]) - rest[fold == f] for f in range(folds)]
@@ -119,7 +129,15 @@ class Bend:
         return bend(np.ones(len(rest), bool)), error
 
     def __call__(self, codes: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
-        return _kernel(np.asarray(codes, np.float64), self.centres, self.width) @ self.weights
+        return self._seen(codes) @ self.weights
+
+    def variance(self, codes: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
+        """Of the Gaussian process, given the training codes: next to nothing among them."""
+        told = ((self._seen(codes) @ self.root.T) ** 2).sum(1)
+        return self.amplitude * np.maximum(1.0 - told, 0.0)
+
+    def _seen(self, codes: Float[np.ndarray, "n k"]) -> np.ndarray:
+        return _kernel(np.asarray(codes, np.float64), self.centres, self.width)
 
 
 def _kernel(a: Float[np.ndarray, "n k"], b: Float[np.ndarray, "m k"], width: float) -> np.ndarray:

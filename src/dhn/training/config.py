@@ -19,7 +19,7 @@ class TrainingConfig(Config):
     chunk_size: Annotated[int, pydantic.Field(ge=0)] = 0
     """Windows differentiated at once, so that they fit the cache; 0 is the platform's default."""
     optimiser: Literal["adam", "muon"] = "muon"
-    """Muon turns the updates of hidden matrices into rotations; Adam has the rest, or all."""
+    """Muon makes the updates of hidden matrices orthogonal; Adam has the rest, or all."""
     learning_rate: PositiveFloat = 8e-3
     code_learning_rate: PositiveFloat = 8e-3
     warmup: Annotated[int, pydantic.Field(ge=0)] = 200
