@@ -78,7 +78,7 @@ class Winding(eqx.Module):
 
 
 def test_narrow_valleys_are_found_among_the_training_codes():
-    """A turn is narrower than the candidates are apart: two of three fits would go astray."""
+    """Turns so narrow that a search from one end of the codes goes astray."""
     with jax.enable_x64(True):
         model, truth = (
             Winding(jnp.array(120.0)),

@@ -91,7 +91,7 @@ def test_a_padded_prior_describes_the_same_codes():
     padded = _of_full_rank(prior)
     assert prior.basis.shape == (3, 1) and padded.basis.shape == (3, 3)
     np.testing.assert_allclose(padded.basis @ padded.basis.T, prior.basis @ prior.basis.T)
-    np.testing.assert_allclose(padded.candidates @ padded.basis.T, prior.candidates @ prior.basis.T)
+    np.testing.assert_allclose(padded.codes @ padded.basis.T, prior.codes @ prior.basis.T)
 
 
 def test_validation_never_sees_training_windows():

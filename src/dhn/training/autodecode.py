@@ -25,8 +25,8 @@ from dhn.training.batches import in_batches
 from dhn.training.least_squares import levenberg_marquardt
 
 MAX_DIRECTIONS = 16
-CANDIDATES = 32
-"""Codes of the training set at which a search may begin, and as many others around the best."""
+GLANCES = 4
+"""Windows of a trajectory by which the training code is chosen where its search begins."""
 MOST_WINDOWS = 64
 MOST_CODES = 2048
 NEIGHBOURS = 32
@@ -45,8 +45,6 @@ class CodePrior:
     """(k,)"""
     basis: np.ndarray
     """(k, r): `z = mean + basis @ u` with `u ~ N(0, I)`."""
-    candidates: np.ndarray
-    """(c, r) whitened codes to start from: zero and some of the training set's."""
     codes: np.ndarray
     """(m, r) whitened codes of the training set, or as many of them as are kept."""
     noise: float
@@ -58,7 +56,7 @@ class CodePrior:
         codes = np.asarray(codes, np.float64)
         if codes.shape[1] == 0:  # a model without codes
             nothing = np.zeros((1, 1))
-            return cls(codes.mean(0), np.zeros((0, 1)), nothing, nothing, float(noise))
+            return cls(codes.mean(0), np.zeros((0, 1)), nothing, float(noise))
         mean = codes.mean(0)
         _, sizes, directions = np.linalg.svd(codes - mean, full_matrices=False)
         deviations = sizes / np.sqrt(max(len(codes) - 1, 1))
@@ -70,19 +68,15 @@ class CodePrior:
         spread = np.where(deviations[:r] > 0, deviations[:r], 1.0)
         whitened = (codes - mean) @ directions[:r].T / spread
         order = np.argsort(whitened[:, 0])
-        # Always as many, some of them twice if need be: another number would be another program.
-        chosen = order[np.linspace(0, len(order) - 1, CANDIDATES - 1).astype(int)]
-        candidates = np.vstack([np.zeros((1, r)), whitened[chosen]])
         # A power of two, so that another number of trajectories seldom means another program.
         number = 1 << (min(len(codes), MOST_CODES).bit_length() - 1)
         kept = order[np.linspace(0, len(order) - 1, number).astype(int)]
-        return cls(mean, basis, candidates, whitened[kept], float(noise))
+        return cls(mean, basis, whitened[kept], float(noise))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return {
             "prior/mean": self.mean,
             "prior/basis": self.basis,
-            "prior/candidates": self.candidates,
             "prior/codes": self.codes,
             "prior/noise": np.array(self.noise),
         }
@@ -92,7 +86,6 @@ class CodePrior:
         return cls(
             arrays["prior/mean"],
             arrays["prior/basis"],
-            arrays["prior/candidates"],
             arrays["prior/codes"],
             float(arrays["prior/noise"]),
         )
@@ -124,7 +117,7 @@ def autodecode(
     """Fit one code to each trajectory's observed states; `noise` overrides the prior's.
 
     `stages` limits the fit to some of the model's stages (interpolation observes the coarsest
-    only). The search begins at `start`, by default at the best of the prior's candidates; unless
+    only). The search begins at `start`, by default at the training code that fits best; unless
     `local`, the Gaussian of all training codes is the prior's last word. Trajectories are padded to
     whole batches, so their number does not recompile.
     """
@@ -145,7 +138,6 @@ def autodecode(
     arrays = (
         jnp.asarray(prior.mean, dtype),
         jnp.asarray(prior.basis, dtype),
-        jnp.asarray(prior.candidates, dtype),
         jnp.asarray(prior.codes, dtype),
         jnp.asarray(max(noise or prior.noise, 1e-12), dtype),
     )
@@ -194,7 +186,7 @@ def _all_windows(states: StateBlock, shape: WindowShape, starts: np.ndarray) -> 
 
 @eqx.filter_jit
 def _fit_codes(model, states, known, start, prior, stages, most, limits):
-    mean, basis, candidates, others, noise = prior
+    mean, basis, others, noise = prior
     n, r = states.q.shape[0], basis.shape[1]
     shapes = model.window_shapes
     live = [i for i in stages if shapes[i].reach < states.q.shape[1]]
@@ -204,7 +196,7 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits):
     # Residuals look at clean windows, so what unknown states hold must not reach them as NaN.
     windows = jax.tree.map(lambda x: jnp.nan_to_num(x), windows)
 
-    def residuals(u):
+    def residuals(u, windows=windows, weights=weights):
         z = mean + u @ basis.T
         rows = []
         for i in live:
@@ -215,7 +207,16 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits):
         return jnp.concatenate(rows, axis=1) / noise
 
     if start is None:
-        start = _best_start(residuals, n, candidates, others)
+        glances = {i: _glances(windows[i], weights[i]) for i in live}
+        few, weight = ({i: glances[i][j] for i in live} for j in range(2))
+
+        def score(u):
+            u = jnp.broadcast_to(u, (n, r))
+            return (residuals(u, few, weight) ** 2).sum(1) + (u**2).sum(1)
+
+        # The landscape over codes has many valleys, the narrower the better the model has been
+        # trained; the right one holds training codes, but not the best of a few of them.
+        start = others[jnp.argmin(jax.lax.map(score, others), axis=0)]
 
     places = sum(weights[i].shape[1] for i in live)
     per_window = jax.eval_shape(residuals, start).shape[1] / places
@@ -242,30 +243,14 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits):
     return mean + u @ basis.T, loss, root
 
 
-def _best_start(residuals, n, candidates, others):
-    """The best of several codes, then of the training codes around it.
-
-    The landscape over codes has many valleys, the narrower the better the model has been trained.
-    """
-
-    def score(u):
-        return (residuals(u) ** 2).sum(1) + (u**2).sum(1)
-
-    def choose(some, _):
-        best = jnp.argmin(jax.lax.map(score, some), axis=0)
-        best = jnp.take_along_axis(some, best[None, :, None], 0)
-        if not enough:
-            return some, best[0]
-        apart = ((others - best[0][:, None]) ** 2).sum(2)
-        _, nearest = jax.lax.top_k(-apart, around)
-        return jnp.concatenate([best, jnp.swapaxes(others[nearest[:, ranks]], 0, 1)]), best[0]
-
-    enough = len(others) >= len(candidates)  # else all of them are candidates already
-    # As far as the next candidates, since the best one may be a neighbour of the right one.
-    around = min(3 * len(others) // len(candidates), len(others))
-    ranks = np.linspace(0, around - 1, len(candidates) - 1).astype(int)
-    first = jnp.broadcast_to(candidates[:, None], (len(candidates), n, candidates.shape[1]))
-    return jax.lax.scan(choose, first, None, length=2 if enough else 1)[1][-1]
+def _glances(windows: StateBlock, complete):
+    """A few complete windows of each trajectory, evenly spread, and whether they are complete."""
+    n, places = complete.shape
+    order = jnp.argsort(~complete, axis=1, stable=True)  # complete ones first
+    last = jnp.maximum(complete.sum(1, keepdims=True) - 1, 0)
+    chosen = jnp.take_along_axis(order, last * np.arange(GLANCES) // (GLANCES - 1), axis=1)
+    rows = (places * jnp.arange(n)[:, None] + chosen).reshape(-1)
+    return jax.tree.map(lambda x: x[rows], windows), jnp.take_along_axis(complete, chosen, axis=1)
 
 
 def _local_gaussian(u, hessian, others):

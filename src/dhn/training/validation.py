@@ -199,7 +199,6 @@ def _of_full_rank(prior: CodePrior) -> CodePrior:
     return dataclasses.replace(
         prior,
         basis=np.pad(prior.basis, ((0, 0), (0, more))),
-        candidates=np.pad(prior.candidates, ((0, 0), (0, more))),
         codes=np.pad(prior.codes, ((0, 0), (0, more))),
     )
 
