@@ -214,3 +214,10 @@ def test_shooting_finds_start_and_code_through_noise():
     claimed = np.sqrt((shot.end_root**2).sum(2)).mean()
     happened = np.sqrt(np.mean((shot.path.q[:, -1] - truth.q[:, -1]) ** 2))
     assert 0.5 < claimed / happened < 2.0
+    # A code that is known leaves its place only if nobody trusts it.
+    sure = fits._replace(root=1e-4 * fits.root)
+    kept = shoot(model, noisy, known, sure, prior(), levels).codes
+    np.testing.assert_allclose(kept, fits.codes, atol=1e-4)
+    freed = shoot(model, noisy, known, sure, prior(), levels, trusted=False).codes
+    np.testing.assert_allclose(freed, CODES, atol=3 * np.std(shot.codes - CODES))
+    assert np.abs(freed - fits.codes).max() > 1e-2

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from dhn.blocks import StateBlock
 from dhn.models.contract import WindowShape
-from dhn.training.autodecode import CodePrior, _inverse_root, autodecode
+from dhn.training.autodecode import CodePrior, autodecode, inverse_root
 
 NOISE, STATES = 0.1, 4
 
@@ -98,7 +98,7 @@ def test_the_root_of_a_nearly_singular_covariance_is_finite_and_right():
     inner = np.eye(6) + 0.5 * np.outer(turn[0], turn[0])
     scales = np.logspace(-3, 3, 6)
     both = np.stack([sharp, scales[:, None] * inner * scales])
-    roots = np.asarray(_inverse_root(jnp.asarray(both, jnp.float32)))
+    roots = np.asarray(inverse_root(jnp.asarray(both, jnp.float32)))
     assert np.isfinite(roots).all()
     inverse = scales[:, None] * (roots[1].T @ roots[1]) * scales
     np.testing.assert_allclose(inverse @ inner, np.eye(6), atol=1e-3)

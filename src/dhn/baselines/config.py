@@ -20,7 +20,7 @@ class HNNConfig(Config):
     """The rule whose one-step equation is the loss; `euler` is the classical HNN loss."""
     rollout: RolloutRule = "midpoint"
     """The integrator of forecasts; may be changed after training (`HNNModel.with_rollout`)."""
-    latent_size: Positive = 8
+    latent_size: Positive = 4
     angles: Literal["raw", "periodic"] = "raw"
 
 
@@ -39,7 +39,7 @@ class VanillaConfig(Config):
     """LayerNorm in the transformer."""
     context: Positive = 1
     """States that the network sees."""
-    latent_size: Positive = 8
+    latent_size: Positive = 4
     angles: Literal["raw", "periodic"] = "raw"
 
 
@@ -84,5 +84,5 @@ class NeighbourConfig(Config):
     depth: Positive = 2
     """Residual blocks (two linear maps each)."""
     activation: Literal["tanh", "silu", "gelu"] = "tanh"
-    latent_size: Positive = 8
+    latent_size: Positive = 4
     angles: Literal["raw", "periodic"] = "raw"

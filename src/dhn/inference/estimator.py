@@ -268,7 +268,10 @@ class AbstractEstimator(abc.ABC):
         noise = self._noise(observed)
         assert noise is not None
         fits = fits or self._noisy_codes(observed, states, known)
-        return shoot(self.forecaster, states, known, fits, self.trained.prior, noise)
+        stepwise = getattr(self.trained.model, "path_noise", None) is None
+        return shoot(
+            self.forecaster, states, known, fits, self.trained.prior, noise, trusted=stepwise
+        )
 
     def _noise(self, observed: Trajectories) -> np.ndarray | None:
         """(2, d) scaled: how far measurements may lie from a path.

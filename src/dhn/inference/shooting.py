@@ -17,7 +17,7 @@ from dhn.blocks import StateBlock
 from dhn.errors import UserError
 from dhn.models.contract import AbstractForecaster, weights_dtype
 from dhn.models.path import path_from
-from dhn.training.autodecode import CodeFit, CodePrior
+from dhn.training.autodecode import CodeFit, CodePrior, inverse_root
 from dhn.training.batches import in_batches
 from dhn.training.least_squares import levenberg_marquardt
 
@@ -43,13 +43,17 @@ def shoot(
     prior: CodePrior,
     noise: Float[np.ndarray, "2 d"],
     *,
+    trusted: bool = True,
     max_iterations: int = 20,
     batch_size: int = 256,
 ) -> Shot:
     """Fit start states and codes to the known states, whose noise (scaled) is given.
 
     Begins from the codes of `autodecode` and the first measured states; where the first states
-    are unknown, from the first one that is known.
+    are unknown, from the first one that is known. If `trusted`, a code may leave what `autodecode`
+    found as far as that is uncertain, else as far as training codes lie apart. Codes that were
+    learned step by step should be fitted so, too: bent to make a whole path meet the data, they
+    take the blame for what the model has wrong.
     """
     length = model.context_length
     if states.q.shape[1] <= length:
@@ -64,19 +68,19 @@ def shoot(
     )
 
     def run(part):
-        states, known, codes = part
-        return _shoot(model, states, known, codes, fixed, max_iterations)
+        states, known, codes, root = part
+        return _shoot(model, states, known, codes, root, fixed, trusted, max_iterations)
 
     nearest = np.where(known, np.arange(known.shape[1]), np.argmax(known, axis=1)[:, None])
     states = jax.tree.map(
         lambda x: np.take_along_axis(np.asarray(x, dtype), nearest[..., None], axis=1), states
     )
-    parts = (states, known, codes.codes.astype(dtype))
+    parts = (states, known, codes.codes.astype(dtype), codes.root.astype(dtype))
     return Shot(*in_batches(run, parts, batch_size))
 
 
 @eqx.filter_jit
-def _shoot(model: AbstractForecaster, states: StateBlock, known, codes, fixed, max_iterations):
+def _shoot(model, states: StateBlock, known, codes, root, fixed, trusted, max_iterations):
     mean, basis, noise, whiten = fixed
     n, T, d = states.q.shape
     length, r = model.context_length, basis.shape[1]
@@ -86,6 +90,13 @@ def _shoot(model: AbstractForecaster, states: StateBlock, known, codes, fixed, m
     first = jnp.concatenate(
         [observed.q[:, :length].reshape(n, -1), observed.p[:, :length].reshape(n, -1)], axis=1
     )
+
+    begun = (codes - mean) @ whiten.T
+    if trusted:
+        root = whiten @ root
+        centre, precision = begun, inverse_root(root @ jnp.swapaxes(root, 1, 2))
+    else:
+        centre, precision = jnp.zeros_like(begun), jnp.broadcast_to(jnp.eye(r), (n, r, r))
 
     def roll(x):
         """Unknowns (start in units of the noise about its measurement, whitened code) to a path."""
@@ -103,9 +114,10 @@ def _shoot(model: AbstractForecaster, states: StateBlock, known, codes, fixed, m
             jnp.where(known[..., None], (a - b) / s, 0.0).reshape(n, -1)
             for a, b, s in zip(path, observed, noise, strict=True)
         ]
-        return jnp.concatenate([*misses, x[:, size:]], axis=1)
+        away = jnp.einsum("nab,nb->na", precision, x[:, size:] - centre)
+        return jnp.concatenate([*misses, away], axis=1)
 
-    start = jnp.concatenate([jnp.zeros((n, size), first.dtype), (codes - mean) @ whiten.T], axis=1)
+    start = jnp.concatenate([jnp.zeros((n, size), first.dtype), begun], axis=1)
     x, _, hessian = levenberg_marquardt(residuals, start, max_iterations)
     path, z = roll(x)
     root = jnp.linalg.cholesky(jnp.linalg.inv(hessian + 1e-6 * jnp.eye(size + r)))

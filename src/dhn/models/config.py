@@ -53,7 +53,7 @@ class DHNConfig(Config):
     linked: bool = True
     """One H⁺, solved implicitly (symplectic), instead of the paper's two networks."""
     network: NetworkConfig = NetworkConfig()
-    latent_size: Positive = 8
+    latent_size: Positive = 4
     mask: str = "autoregressive"
     denoising_steps: Positive = 10
     """Noise levels `N` in training."""

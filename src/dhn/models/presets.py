@@ -24,7 +24,10 @@ TRANSFORMER = DHNConfig(network=NetworkConfig(kind="transformer", width=32, dept
 """The paper's network in the default's form: with two networks and denoising, five minutes
 lead thousands of times less far (docs/experiments.md)."""
 MEASURED = DHNConfig(
-    network=NetworkConfig(width=32, depth=2, quadratic=True), damping="learned", path=16
+    network=NetworkConfig(width=32, depth=2, quadratic=True),
+    latent_size=8,
+    damping="learned",
+    path=16,
 )
 """`path` is set from the period of the data (`inference.adapt`)."""
 

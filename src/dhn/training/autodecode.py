@@ -238,7 +238,7 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits):
     first = (start, one, jnp.zeros_like(start), one)
     # In a loop, so that the residuals stand in the program once. A third fit changed nothing.
     (u, hessian, *_), _ = jax.lax.scan(fit_again, first, jnp.array(limits))
-    root = jnp.einsum("ka,nba->nkb", basis, _inverse_root(hessian))
+    root = jnp.einsum("ka,nba->nkb", basis, inverse_root(hessian))
     loss = (residuals(u) ** 2).sum(1) * noise**2 / counted
     return mean + u @ basis.T, loss, root
 
@@ -273,13 +273,13 @@ def _local_gaussian(u, hessian, others):
     expected = covariance + jnp.linalg.inv(hessian)
     excess = (away * jnp.linalg.solve(expected, away)).sum((1, 2)) / r
     surprise = jnp.maximum(1 - SURPRISING / jnp.maximum(excess, 1e-6), 0.0)[:, None, None]
-    precision = _inverse_root(covariance + surprise * away * jnp.swapaxes(away, 1, 2))
+    precision = inverse_root(covariance + surprise * away * jnp.swapaxes(away, 1, 2))
     sound = jnp.isfinite(precision).all((1, 2)) & jnp.isfinite(centre).all(1)
     centre = jnp.where(sound[:, None], centre, 0.0)
     return centre, jnp.where(sound[:, None, None], precision, eye)
 
 
-def _inverse_root(matrices):
+def inverse_root(matrices):
     """`R` with `RᵀR` the inverse of each matrix; finite even where round-off leaves none."""
     size = jnp.sqrt(jnp.maximum(jnp.einsum("naa->na", matrices), 1e-30))
     values, vectors = jnp.linalg.eigh(matrices / (size[:, :, None] * size[:, None, :]))
