@@ -280,9 +280,9 @@ def weigh(
 
     The spline's error is measured by leaving every other known state out and scaled down by the
     order of a cubic spline (error ~ spacing⁴). The model's is the amount by which stepping from
-    one known state `misses` the next; the blend of both ends removes most of it, a quarter of the
-    amplitude if the defect grows evenly, and half of it is counted to be on the safe side. A model
-    may be right in one part of a trajectory and wrong in another, where training has not been.
+    one known state `misses` the next, taken twice: the blend of both ends removes most of it, but
+    the code was fitted to make it small, and a spline must not be made worse. A model may be right
+    in one part of a trajectory and wrong in another, where training has not been.
     """
     if coarse.q.shape[1] < 5:
         return refined
@@ -297,7 +297,7 @@ def _mix(
     splined: Float[np.ndarray, "n T d"],
     misses: Float[np.ndarray, "n I d"],
 ) -> Float[np.ndarray, "n T d"]:
-    of_model = _around(misses**2 / 4.0)
+    of_model = _around(4 * misses**2)
     of_spline = np.maximum(_around(_spline_error(coarse)), 1e-30)
     share = of_spline / (of_model + of_spline)
     factor = (refined.shape[1] - 1) // share.shape[1]
