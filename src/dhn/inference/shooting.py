@@ -21,6 +21,10 @@ from dhn.training.autodecode import CodeFit, CodePrior, inverse_root
 from dhn.training.batches import in_batches
 from dhn.training.least_squares import levenberg_marquardt
 
+SURER = 3.0
+"""Codes of noisy states lie so many times nearer to the right ones than `autodecode` says, whose
+Gaussians are made wide on purpose (docs/experiments.md)."""
+
 
 class Shot(NamedTuple):
     """The model's path through the observed states, and what it was made from."""
@@ -49,11 +53,11 @@ def shoot(
 ) -> Shot:
     """Fit start states and codes to the known states, whose noise (scaled) is given.
 
-    Begins from the codes of `autodecode` and the first measured states; where the first states
-    are unknown, from the first one that is known. If `trusted`, a code may leave what `autodecode`
-    found as far as that is uncertain, else as far as training codes lie apart. Codes that were
-    learned step by step should be fitted so, too: bent to make a whole path meet the data, they
-    take the blame for what the model has wrong.
+    Begins from the codes of `autodecode` and the first measured states; where the first states are
+    unknown, from the first one that is known. If `trusted`, a code may leave what `autodecode`
+    found about as far as that is uncertain, else as far as training codes lie apart. Codes that
+    were learned step by step should be fitted so, too: bent to make a whole path meet the data,
+    they take the blame for what the model has wrong.
     """
     length = model.context_length
     if states.q.shape[1] <= length:
@@ -93,7 +97,7 @@ def _shoot(model, states: StateBlock, known, codes, root, fixed, trusted, max_it
 
     begun = (codes - mean) @ whiten.T
     if trusted:
-        root = whiten @ root
+        root = whiten @ root / SURER
         centre, precision = begun, inverse_root(root @ jnp.swapaxes(root, 1, 2))
     else:
         centre, precision = jnp.zeros_like(begun), jnp.broadcast_to(jnp.eye(r), (n, r, r))
