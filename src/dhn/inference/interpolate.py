@@ -280,31 +280,26 @@ def weigh(
 
     The spline's error is measured by leaving every other known state out and scaled down by the
     order of a cubic spline (error ~ spacing⁴). The model's is the amount by which stepping from
-    one known state `misses` the next, taken twice: the blend of both ends removes most of it, but
-    the code was fitted to make it small, and a spline must not be made worse. A model may be right
-    in one part of a trajectory and wrong in another, where training has not been.
+    one known state `misses` the next; the blend of both ends leaves a quarter of it if the defect
+    grows evenly. A model may be right in one part of a trajectory and wrong in another, where
+    training has not been, but there it is wrong in all coordinates: they are judged together, lest
+    one that is right by chance counts. Squared once more, the weights let the worse one hardly in.
     """
     if coarse.q.shape[1] < 5:
         return refined
-    return StateBlock(
-        *(_mix(*parts) for parts in zip(coarse, refined, splined, misses, strict=True))
-    )
-
-
-def _mix(
-    coarse: Float[np.ndarray, "n L d"],
-    refined: Float[np.ndarray, "n T d"],
-    splined: Float[np.ndarray, "n T d"],
-    misses: Float[np.ndarray, "n I d"],
-) -> Float[np.ndarray, "n T d"]:
-    of_model = _around(4 * misses**2)
-    of_spline = np.maximum(_around(_spline_error(coarse)), 1e-30)
-    share = of_spline / (of_model + of_spline)
-    factor = (refined.shape[1] - 1) // share.shape[1]
+    ratios = [
+        (_around(miss**2) / 16 + 1e-30) / (_around(_spline_error(known)) + 1e-30)
+        for miss, known in zip(misses, coarse, strict=True)
+    ]
+    ratio = np.exp(np.log(np.concatenate(ratios, axis=2)).mean(2, keepdims=True))
+    share = 1 / (1 + ratio**2)
+    factor = (refined.q.shape[1] - 1) // share.shape[1]
     # Known states are the same in both, so it does not matter which interval they count with.
     weight = np.repeat(share, factor, axis=1)
     weight = np.concatenate([weight, weight[:, -1:]], axis=1)
-    return weight * refined + (1 - weight) * splined
+    return StateBlock(
+        *(weight * a + (1 - weight) * b for a, b in zip(refined, splined, strict=True))
+    )
 
 
 def _around(squares: Float[np.ndarray, "n I d"]) -> Float[np.ndarray, "n I d"]:
