@@ -248,7 +248,8 @@ def _glances(windows: StateBlock, complete):
     n, places = complete.shape
     order = jnp.argsort(~complete, axis=1, stable=True)  # complete ones first
     last = jnp.maximum(complete.sum(1, keepdims=True) - 1, 0)
-    chosen = jnp.take_along_axis(order, last * np.arange(GLANCES) // (GLANCES - 1), axis=1)
+    count = min(GLANCES, places)
+    chosen = jnp.take_along_axis(order, last * np.arange(count) // max(count - 1, 1), axis=1)
     rows = (places * jnp.arange(n)[:, None] + chosen).reshape(-1)
     return jax.tree.map(lambda x: x[rows], windows), jnp.take_along_axis(complete, chosen, axis=1)
 
