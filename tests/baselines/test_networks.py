@@ -33,6 +33,7 @@ CONTEXT = ModelContext(
     radian=(0.7, 1.0),
     changes=(0.1, 0.2, 0.4, 0.8, 1.2),
 )
+CODES = VanillaConfig().latent_size
 
 
 def states(n, length, seed=0) -> StateBlock:
@@ -98,7 +99,7 @@ def test_neighbours_meet_the_known_states(guess):
     """As the fraction goes to 0 or 1 the state goes to the neighbour, whatever the weights."""
     model = NeighbourModel.build(NeighbourConfig(width=8, guess=guess), CONTEXT, jr.key(0))
     first, last = (jnp.concatenate(states(5, 1, s), axis=-1)[:, 0] for s in (1, 2))
-    z = jnp.ones((5, 8))
+    z = jnp.ones((5, CODES))
     for fraction, expected in ((0.0, first), (1.0, last)):
         said = model._between(first, last, jnp.full(5, fraction), 4, z)
         np.testing.assert_allclose(said, expected, atol=1e-6)
@@ -108,7 +109,7 @@ def test_hermite_neighbours_have_one_slope_at_a_known_state():
     """The curve before a state and the curve after it meet with the same derivative."""
     model = NeighbourModel.build(NeighbourConfig(width=8, guess="hermite"), CONTEXT, jr.key(0))
     a, b, c = (jnp.concatenate(states(1, 1, s), axis=-1)[:, 0] for s in (1, 2, 3))
-    z = jnp.ones((1, 8))
+    z = jnp.ones((1, CODES))
 
     def slope(first, last, fraction):
         curve = lambda u: model._between(first, last, u, 4, z)  # noqa: E731
@@ -119,7 +120,7 @@ def test_hermite_neighbours_have_one_slope_at_a_known_state():
 
 def test_neighbours_fill_any_factor():
     model = NeighbourModel.build(NeighbourConfig(width=8), CONTEXT, jr.key(0))
-    sparse, z = states(3, 5), jnp.ones((3, 8))
+    sparse, z = states(3, 5), jnp.ones((3, CODES))
     for factor in (2, 3, 16):
         filled = model.upsample(sparse, z, factor)
         assert filled.q.shape == (3, 4 * factor + 1, 2)
@@ -137,7 +138,7 @@ def test_a_vanilla_network_that_says_nothing_stands_still():
     model = VanillaModel.build(VanillaConfig(width=8, context=4), CONTEXT, jr.key(0))
     silent = jax.tree.map(lambda x: x * 0 if eqx.is_inexact_array(x) else x, model)
     context = states(3, 4)
-    after = silent.advance(context, jnp.zeros((3, 8)), jr.key(0))
+    after = silent.advance(context, jnp.zeros((3, CODES)), jr.key(0))
     assert (after.q == context.q[:, -1:]).all() and (after.p == context.p[:, -1:]).all()
 
 
@@ -145,7 +146,7 @@ def test_a_vanilla_network_that_says_nothing_stands_still():
 def test_a_vanilla_network_uses_all_its_context(network):
     config = VanillaConfig(network=network, width=8, context=4)
     model = VanillaModel.build(config, CONTEXT, jr.key(0))
-    context, z = states(1, 4), jnp.zeros((1, 8))
+    context, z = states(1, 4), jnp.zeros((1, CODES))
     slopes = jax.grad(lambda c: model.advance(c, z, jr.key(0)).q.sum())(context)
     assert (jnp.abs(slopes.q).max((0, 2)) > 0).all()
     assert (jnp.abs(slopes.p).max((0, 2)) > 0).all()

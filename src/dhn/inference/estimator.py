@@ -265,13 +265,11 @@ class AbstractEstimator(abc.ABC):
         return autodecode(made.model, states, known, made.prior, noise=float(level))
 
     def _shot(self, observed, states, known, fits) -> Shot:
-        noise = self._noise(observed)
+        made, noise = self.trained, self._noise(observed)
         assert noise is not None
         fits = fits or self._noisy_codes(observed, states, known)
-        stepwise = getattr(self.trained.model, "path_noise", None) is None
-        return shoot(
-            self.forecaster, states, known, fits, self.trained.prior, noise, trusted=stepwise
-        )
+        stepwise = getattr(made.model, "path_noise", None) is None
+        return shoot(self.forecaster, states, known, fits, made.prior, noise, trusted=stepwise)
 
     def _noise(self, observed: Trajectories) -> np.ndarray | None:
         """(2, d) scaled: how far measurements may lie from a path.
