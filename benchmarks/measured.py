@@ -18,11 +18,13 @@ from typing import Any
 from dhn.cli.arguments import seconds
 from dhn.cli.sources import sibling
 from dhn.cli.train import named_values
-from dhn.data import Trajectories, read
-from dhn.data.period import characteristic_period
+from dhn.estimator import AbstractEstimator
 from dhn.evaluation.trial import MARKS, Trial, try_out
 from dhn.evaluation.uncertainty import coverage, crps
-from dhn.inference import AbstractEstimator, make_estimator
+from dhn.files import read
+from dhn.reproduction.estimators import make_estimator
+from dhn.trajectories import Trajectories
+from dhn.trajectories.period import characteristic_period
 
 MODELS = ("hnn", "vanilla", "dhn")
 OF_DHN: dict[str, Any] = {}

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from dhn.blocks import corrupt, draw_known, draw_noise_level, get_mask
 from dhn.models.dhn import DHNModel
-from dhn.models.scalar import get_activation
-from dhn.models.transformer import TransformerNetwork
+from dhn.models.networks.scalar import get_activation
+from dhn.models.networks.transformer import TransformerNetwork
 
 
 def layer_norm(x, norm):

@@ -27,13 +27,14 @@ from typing import Any
 import numpy as np
 
 import dhn
-from dhn.baselines.splines import cubic_spline, hermite_spline, system_slopes
 from dhn.cli.arguments import seconds
-from dhn.data import Trajectories
 from dhn.errors import UserError
+from dhn.estimator import AbstractEstimator
 from dhn.evaluation.metrics import compare
-from dhn.inference import AbstractEstimator, make_estimator
 from dhn.models.contract import AbstractForecaster
+from dhn.reproduction.baselines.splines import cubic_spline, hermite_spline, system_slopes
+from dhn.reproduction.estimators import make_estimator
+from dhn.trajectories import Trajectories
 
 HALF = 65
 """States of the paper's interpolation, of training and of each test stretch."""

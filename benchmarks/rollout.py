@@ -15,8 +15,8 @@ import numpy as np
 
 import dhn
 from cases import CONTEXT, paper_sized, states
-from dhn.inference.forecast import forecast
 from dhn.models.dhn import DHNModel
+from dhn.reconstruct.forecast import forecast
 from timing import arguments, interleaved, report
 
 TRAJECTORIES, OBSERVED, STEPS = 200, 16, 112

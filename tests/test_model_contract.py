@@ -9,17 +9,16 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from dhn.baselines import (
-    MODELS,
+from dhn.blocks import StateBlock, cut_windows, window_starts
+from dhn.models import AbstractForecaster, DHNConfig, ModelContext, NetworkConfig
+from dhn.models.registry import build_model, config_class
+from dhn.reproduction.baselines import (
     AbstractUpsampler,
     CNNConfig,
     HNNConfig,
     NeighbourConfig,
     VanillaConfig,
-    build_model,
 )
-from dhn.blocks import StateBlock, cut_windows, window_starts
-from dhn.models import AbstractForecaster, DHNConfig, ModelContext, NetworkConfig
 from dhn.training.config import TrainingConfig
 from dhn.training.step import Run, TrainingData, initial_state, run_steps
 
@@ -121,7 +120,7 @@ def config(request):
 
 
 def test_a_config_survives_json_and_refuses_unknown_keys(config):
-    kind = MODELS[config.kind][0]
+    kind = config_class(config.kind)
     assert kind.model_validate_json(config.model_dump_json()) == config
     with pytest.raises(ValueError, match="widht"):
         kind(**{**config.model_dump(), "widht": 3})

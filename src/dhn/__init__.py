@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from dhn.errors import UserError as UserError
 
 if TYPE_CHECKING:
-    from dhn.data import Trajectories as Trajectories
-    from dhn.data import read as read
-    from dhn.data import write as write
-    from dhn.inference.estimator import load as load
-    from dhn.inference.kinds import DHN as DHN
+    from dhn.estimator.estimator import load as load
+    from dhn.estimator.kinds import DHN as DHN
+    from dhn.files import read as read
+    from dhn.files import write as write
     from dhn.systems import SYSTEMS as SYSTEMS
     from dhn.systems import System as System
     from dhn.systems import get_system as get_system
     from dhn.systems import register as register
     from dhn.systems import simulate as simulate
+    from dhn.trajectories import Trajectories as Trajectories
 
 # Public name -> the module it comes from. A new name goes here, above, and into __all__;
 # tests/test_public.py compares the three.
@@ -28,11 +28,11 @@ _WHERE = {
     "get_system": "dhn.systems",
     "register": "dhn.systems",
     "simulate": "dhn.systems",
-    "Trajectories": "dhn.data",
-    "read": "dhn.data",
-    "write": "dhn.data",
-    "DHN": "dhn.inference.kinds",
-    "load": "dhn.inference.estimator",
+    "Trajectories": "dhn.trajectories",
+    "read": "dhn.files",
+    "write": "dhn.files",
+    "DHN": "dhn.estimator.kinds",
+    "load": "dhn.estimator.estimator",
 }
 
 __all__ = [

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import dhn
-from dhn.data import Trajectories
-from dhn.data.period import characteristic_period, oscillation_period, turnover_time
 from dhn.evaluation.rivals import linear_model, rivals
 from dhn.evaluation.trial import horizons, marks, try_out, windows
+from dhn.trajectories import Trajectories
+from dhn.trajectories.period import characteristic_period, oscillation_period, turnover_time
 
 STEP = 0.1
 PERIOD = np.pi

@@ -27,8 +27,8 @@ from dhn.models import (
 )
 from dhn.models.damping import NoDamping
 from dhn.models.dhn import build_network
-from dhn.models.features import StateFeatures
-from dhn.models.scalar import AbstractScalarNetwork
+from dhn.models.networks.features import StateFeatures
+from dhn.models.networks.scalar import AbstractScalarNetwork
 
 MASS = 1.7
 TIME_STEP = 0.1

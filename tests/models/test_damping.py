@@ -10,7 +10,7 @@ from scipy.linalg import expm
 from dhn.blocks import BlockSpec, StateBlock
 from dhn.models import LeftHamiltonian, LinkedStage, PairedStage, RightHamiltonian
 from dhn.models.damping import LearnedDamping, NoDamping
-from dhn.models.scalar import AbstractScalarNetwork
+from dhn.models.networks.scalar import AbstractScalarNetwork
 from dhn.models.stage import stage_residuals
 
 LAG = 0.3

@@ -8,7 +8,7 @@ from exact_oscillator import cast
 
 from dhn.blocks import NoiseLevel
 from dhn.models import DHNConfig, DHNModel, ModelContext, NetworkConfig
-from dhn.models.features import StateFeatures
+from dhn.models.networks.features import StateFeatures
 
 UNIT = 0.7
 """Scaled units per radian of the first coordinate, an angle; the second is a length."""

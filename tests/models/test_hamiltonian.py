@@ -17,7 +17,7 @@ from exact_oscillator import (
 
 from dhn.blocks import BlockSpec, NoiseLevel, StateBlock, no_noise
 from dhn.models import LeftHamiltonian, RightHamiltonian
-from dhn.models.scalar import AbstractScalarNetwork
+from dhn.models.networks.scalar import AbstractScalarNetwork
 
 N, B, D, K = 4, 3, 2, 5
 

@@ -17,7 +17,7 @@ from exact_oscillator import (
 from dhn.blocks import BlockSpec, Known, NoiseLevel, StateBlock, no_noise
 from dhn.models import LeftHamiltonian, LinkedStage, PairedStage, RightHamiltonian
 from dhn.models.damping import NoDamping
-from dhn.models.scalar import AbstractScalarNetwork
+from dhn.models.networks.scalar import AbstractScalarNetwork
 from dhn.models.stage import denoising_loss, equation_loss, stage_residuals
 
 # Residuals are in units of the stage's scale (0.5), solves stop at 4 eps.

@@ -9,9 +9,9 @@ import pytest
 
 from dhn.blocks import NoiseLevel
 from dhn.errors import UserError
-from dhn.models.features import StateFeatures
-from dhn.models.product import product
-from dhn.models.transformer import TransformerNetwork, noise_hats
+from dhn.models.networks.features import StateFeatures
+from dhn.models.networks.product import product
+from dhn.models.networks.transformer import TransformerNetwork, noise_hats
 
 
 def make(*, block_size=2, layer_norm=False, width=16, heads=4, depth=2):

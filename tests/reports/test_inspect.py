@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.reports.inspect import energies, facts, figure
 from dhn.reports.style import COLOURS, save, symbol
+from dhn.trajectories.container import Trajectories
 
 T = np.linspace(0, 10, 51)
 MASS, K, AMPLITUDE = 2.0, 0.5, 3.0

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import dhn
-from dhn.baselines.extrapolation import persistence
-from dhn.data.period import oscillation_period
-from dhn.data.trajectories import Trajectories
+from dhn.evaluation.extrapolation import persistence
 from dhn.evaluation.metrics import Metrics, compare
 from dhn.evaluation.rivals import Rival, lead, rivals, trusted
 from dhn.evaluation.trial import Trial
 from dhn.reports.run_figures import energies
 from dhn.reports.verdict import sentences
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.period import oscillation_period
 
 STEP = 0.1
 

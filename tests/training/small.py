@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 
-from dhn.data.scaling import Scaler
-from dhn.data.trajectories import Trajectories
 from dhn.models import DHNConfig, DHNModel, NetworkConfig
 from dhn.training.config import TrainingConfig
 from dhn.training.prepare import make_context
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.scaling import Scaler
 
 SMALL = DHNConfig(network=NetworkConfig(width=8, depth=1), latent_size=2)
 

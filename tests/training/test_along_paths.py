@@ -9,11 +9,11 @@ import pytest
 
 import dhn
 from dhn.blocks import StateBlock
-from dhn.data.scaling import Scaler
-from dhn.inference.adapt import path_states
+from dhn.estimator.adapt import path_states
 from dhn.models.path import path_from, path_loss, path_residuals
 from dhn.training.classical import fit_classical
 from dhn.training.prepare import make_context, prepare
+from dhn.trajectories.scaling import Scaler
 
 FREQUENCY, RATE, STEP, NOISE = 2.0, 0.15, 0.1, 0.01
 
@@ -41,7 +41,7 @@ def fresh(train, **options):
     config = measured(**options).config
     scaler = Scaler.fit(train)
     context = make_context(train, scaler)
-    model = dhn.baselines.registry.build_model(config, context, jr.key(0))
+    model = dhn.models.registry.build_model(config, context, jr.key(0))
     return model, scaler, prepare(train, scaler, model.training_shapes)
 
 

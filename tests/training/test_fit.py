@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from small import SMALL, oscillators, problem, recipe
 
-from dhn.data.atomic import atomic_path
 from dhn.errors import UserError
+from dhn.files.atomic import atomic_path
 from dhn.training import session as session_module
 from dhn.training.fit import TrainingDiverged, fit
 from dhn.training.interrupt import TrainingInterrupted

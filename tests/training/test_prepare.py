@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from small import oscillators
 
-from dhn.data.scaling import Scaler
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.models import DHNConfig, DHNModel, NetworkConfig, WindowShape
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
 from dhn.training.prepare import bucket, make_context, prepare, typical_changes
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.scaling import Scaler
 
 
 def test_states_are_scaled_padded_and_finite():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from small import oscillators, problem, recipe
 
+from dhn.codes.autodecode import CodePrior
 from dhn.models import DHNConfig, NetworkConfig, WindowShape
 from dhn.training import session as session_module
-from dhn.training.autodecode import CodePrior
 from dhn.training.fit import fit
 from dhn.training.prepare import prepare
 from dhn.training.step import TrainState

@@ -35,7 +35,7 @@ def run(args: Arguments) -> Result:
     import time
 
     from dhn.cli.compilation import use_cache
-    from dhn.inference import DHN
+    from dhn.estimator import DHN
     from dhn.systems import simulate
 
     use_cache()

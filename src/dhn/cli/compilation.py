@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dhn.data import Trajectories
-    from dhn.inference import AbstractEstimator
+    from dhn.estimator import AbstractEstimator
+    from dhn.trajectories import Trajectories
 
 
 def use_cache() -> None:
@@ -21,8 +21,8 @@ def use_cache() -> None:
 
 def open_run(run: Path, data: Path) -> "tuple[AbstractEstimator, Trajectories]":
     """The trained model of a run folder and a file of trajectories to use it on."""
-    from dhn.data import read
-    from dhn.inference import load
+    from dhn.estimator import load
+    from dhn.files import read
 
     use_cache()
     return load(run), read(data)

@@ -36,7 +36,7 @@ def run(args: Arguments) -> Result:
     import numpy as np
 
     from dhn.cli.compilation import open_run
-    from dhn.data import write
+    from dhn.files import write
 
     model, data = open_run(args.run, args.data)
     noise = None

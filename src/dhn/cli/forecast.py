@@ -41,8 +41,8 @@ def run(args: Arguments) -> Result:
     import time
 
     from dhn.cli.compilation import open_run
-    from dhn.data import write
     from dhn.evaluation.metrics import compare
+    from dhn.files import write
 
     model, data = open_run(args.run, args.data)
     if data.q.shape[1] < args.observe:

@@ -120,8 +120,8 @@ def run(args: Arguments) -> Result:
     options["unwrap"] = not args.wrapped
     options["params"] = _params(args.param)
 
-    from dhn.data import write
-    from dhn.data.measured import ImportOptions, run_import
+    from dhn.files import write
+    from dhn.files.foreign import ImportOptions, run_import
 
     if args.system is not None:
         from dhn.cli.user_system import resolve_system

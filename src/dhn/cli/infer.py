@@ -58,7 +58,7 @@ def run(args: Arguments) -> Result:
         values["mse"] = float(error)
         values["r2"] = float(1 - error / spread) if spread > 0 else None
     if args.output is not None:
-        from dhn.data.atomic import atomic_path
+        from dhn.files.atomic import atomic_path
 
         rows = [
             f"{name},{value!r},{values['standard_errors'][name]!r}"

@@ -30,7 +30,7 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Read the file, gather its facts and draw it if asked."""
-    from dhn.data import read
+    from dhn.files import read
     from dhn.reports.inspect import facts, figure
     from dhn.reports.style import check_format, save
 

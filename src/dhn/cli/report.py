@@ -62,8 +62,8 @@ def run(args: Arguments) -> Result:
 
     from dhn.cli.compilation import use_cache
     from dhn.cli.sources import find, recall
-    from dhn.data import read
-    from dhn.inference import load
+    from dhn.estimator import load
+    from dhn.files import read
     from dhn.reports.run import write_run_report
 
     use_cache()
@@ -99,8 +99,8 @@ def _reproduction(args: Arguments, output: Path) -> dict[str, Any]:
             f"leave {args.data} out."
         )
     from dhn.reports.html import write_page
-    from dhn.reports.reproduce import document
-    from dhn.reports.results import read_results
+    from dhn.reproduction.report import document
+    from dhn.reproduction.report_results import read_results
 
     results = read_results(args.folder)
     write_page(output, document(results))

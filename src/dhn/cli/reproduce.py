@@ -53,10 +53,10 @@ def run(args: Arguments) -> Result:
     if args.output.exists() and not args.output.is_dir():
         raise UserError(f"{args.output} is a file; name a folder for the results.")
 
-    from dhn.experiments.grid import make_grid, only, shard
-    from dhn.experiments.presets import get_preset
-    from dhn.experiments.results import assemble, started_before, write_results
-    from dhn.experiments.runner import finished, run_grid, timestamp
+    from dhn.reproduction.grid import make_grid, only, shard
+    from dhn.reproduction.presets import get_preset
+    from dhn.reproduction.results import assemble, started_before, write_results
+    from dhn.reproduction.runner import finished, run_grid, timestamp
 
     grid = make_grid(args.preset, args.experiments, args.seed)
     chosen = shard(only(grid, args.only), args.shard)
@@ -73,7 +73,7 @@ def run(args: Arguments) -> Result:
     )
     write_results(results, args.output)
 
-    from dhn.reports.reproduce import write_report
+    from dhn.reproduction.report import write_report
 
     report = write_report(results, args.output)
     values = {

@@ -70,7 +70,7 @@ def run(args: Arguments) -> Result:
     import time
 
     from dhn.cli.user_system import resolve_system
-    from dhn.data import write
+    from dhn.files import write
     from dhn.systems import simulate
 
     start = time.perf_counter()

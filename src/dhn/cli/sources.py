@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from dhn.errors import UserError
 
 if TYPE_CHECKING:
-    from dhn.data import Trajectories
-    from dhn.inference import AbstractEstimator
+    from dhn.estimator import AbstractEstimator
+    from dhn.trajectories import Trajectories
 
 TRAIN = "-train"
 
@@ -52,7 +52,7 @@ def find(model: "AbstractEstimator", run: Path, part: str) -> Path | None:
 
 def recall(model: "AbstractEstimator", run: Path, part: str) -> "Trajectories | None":
     """The data of this part, if their file is still there and still says the same."""
-    from dhn.data import read
+    from dhn.files import read
 
     path = find(model, run, part)
     if path is None:

@@ -39,8 +39,6 @@ class Arguments:
     """Train for so long instead: 90s, 5m, 1h."""
     resume: tyro.conf.FlagCreatePairsOff[bool] = False
     """Go on, bit for bit, where an interrupted training of the same command stopped."""
-    model: str = "dhn"
-    """dhn, or a baseline: hnn, vanilla."""
     preset: str = "default"
     """default (measured for what `dhn import` wrote, else linked, or paired for noisy data),
     linked, paired, measured, transformer, paper (the paper's own)."""
@@ -68,11 +66,11 @@ def run(args: Arguments) -> Result:
         raise UserError(f"{args.output} is a file; name a folder for the run.")
 
     from dhn.cli.compilation import use_cache
-    from dhn.data import read
-    from dhn.data.measured import is_measured
-    from dhn.inference.artifact import member_folder
-    from dhn.inference.estimator import load
-    from dhn.inference.kinds import make_estimator
+    from dhn.estimator.artifact import member_folder
+    from dhn.estimator.estimator import load
+    from dhn.estimator.kinds import DHN
+    from dhn.files import read
+    from dhn.trajectories.segments import is_measured
 
     use_cache()
     data = read(args.data)
@@ -86,15 +84,10 @@ def run(args: Arguments) -> Result:
     notes = []
     if held is not None and args.validation is None:
         notes.append(f"error bars are set on {held}, beside the training file")
-    if (
-        is_measured(data)
-        and args.model == "dhn"
-        and args.preset != "default"
-        and "damping" not in options
-    ):
+    if is_measured(data) and args.preset != "default" and "damping" not in options:
         options["damping"] = "learned"
         notes.append("measured data: damping is learned too (--set damping=none for none)")
-    trial = make_estimator(args.model, args.preset, options)
+    trial = DHN(args.preset, **options)
     if (note := trial.adapt(data)) is not None:
         notes.append(note)
     if not args.json:
@@ -108,7 +101,7 @@ def run(args: Arguments) -> Result:
     share = None if budget is None else budget / args.ensemble
     models = []
     for number in range(args.ensemble):
-        model = make_estimator(args.model, args.preset, {**options, "seed": args.seed + number})
+        model = DHN(args.preset, **{**options, "seed": args.seed + number})
         folder = args.output if number == 0 else member_folder(args.output, number)
         if number and (folder / "model.safetensors").exists():
             models.append(load(folder))

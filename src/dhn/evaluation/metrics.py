@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.systems import get_system
+from dhn.trajectories.container import Trajectories
 
 NORMAL_ANGLE = np.pi / 2
 """The paper's unit of an angle."""

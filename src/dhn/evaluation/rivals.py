@@ -7,11 +7,11 @@ from typing import final
 import numpy as np
 from jaxtyping import Float
 
-from dhn.baselines.extrapolation import LinearDMD, persistence
-from dhn.data.origins import origins
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
+from dhn.evaluation.extrapolation import LinearDMD, persistence
 from dhn.evaluation.metrics import Metrics, compare
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.origins import origins
 
 DELAYS = (1, 2, 4, 8, 16, 24)
 RIDGES = (1e-12, 1e-6, 1e-4, 1e-3)

@@ -5,15 +5,15 @@ from typing import Any, final
 
 import numpy as np
 
-from dhn.data.measured import is_measured
-from dhn.data.origins import origins
-from dhn.data.period import characteristic_period
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
+from dhn.estimator import AbstractEstimator
+from dhn.estimator.held_out import OBSERVED
 from dhn.evaluation.metrics import Metrics, compare
 from dhn.evaluation.rivals import Rival, rivals
-from dhn.inference import AbstractEstimator
-from dhn.inference.held_out import OBSERVED
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.origins import origins
+from dhn.trajectories.period import characteristic_period
+from dhn.trajectories.segments import is_measured
 
 MOST = 200  # windows; more would cost time and change no picture
 PERIODS = 2.0

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dhn.data.trajectories import Trajectories
+from dhn.trajectories.container import Trajectories
 
 BANDS = {"50 %": (0.25, 0.75), "90 %": (0.05, 0.95)}
 

@@ -20,11 +20,12 @@ from dhn.models.config import DHNConfig, NetworkConfig
 from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
 from dhn.models.damping import LearnedDamping, NoDamping
 from dhn.models.denoise import denoise
-from dhn.models.features import StateFeatures
 from dhn.models.hamiltonian import LeftHamiltonian, RightHamiltonian
-from dhn.models.mlp import MLPNetwork
+from dhn.models.networks.features import StateFeatures
+from dhn.models.networks.mlp import MLPNetwork
+from dhn.models.networks.scalar import AbstractScalarNetwork
+from dhn.models.networks.transformer import TransformerNetwork
 from dhn.models.path import path_loss
-from dhn.models.scalar import AbstractScalarNetwork
 from dhn.models.stage import (
     AbstractStage,
     LinkedStage,
@@ -34,7 +35,6 @@ from dhn.models.stage import (
     equation_loss,
     stage_residuals,
 )
-from dhn.models.transformer import TransformerNetwork
 
 
 def build_network(

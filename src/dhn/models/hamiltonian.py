@@ -9,7 +9,7 @@ import jax
 from jaxtyping import Array, Float
 
 from dhn.blocks import NoiseLevel
-from dhn.models.scalar import AbstractScalarNetwork
+from dhn.models.networks.scalar import AbstractScalarNetwork
 
 
 def _gradients(network, scale, Q, P, level, z):

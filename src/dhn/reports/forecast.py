@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from dhn.data.trajectories import Trajectories
 from dhn.evaluation.metrics import Metrics, energy
 from dhn.reports.style import COLOURS, INK, QUIET, style, symbol
+from dhn.trajectories.container import Trajectories
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from dhn.data.atomic import atomic_path
+from dhn.files.atomic import atomic_path
 from dhn.reports.style import style
 
 if TYPE_CHECKING:

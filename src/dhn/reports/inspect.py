@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.reports.style import COLOURS, QUIET, new_figure, style, symbol
 from dhn.systems import get_system
+from dhn.trajectories.container import Trajectories
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dhn.data.trajectories import Trajectories
+from dhn.codes.autodecode import CodeFit
+from dhn.estimator import AbstractEstimator, load
 from dhn.evaluation.trial import MOST, Trial, horizons, try_out
 from dhn.evaluation.uncertainty import coverage, crps
-from dhn.inference import AbstractEstimator, load
 from dhn.reports.animation import film, player, rod_lengths
 from dhn.reports.html import (
     Html,
@@ -36,7 +36,7 @@ from dhn.reports.run_figures import (
     training_figure,
 )
 from dhn.reports.verdict import sentences
-from dhn.training.autodecode import CodeFit
+from dhn.trajectories.container import Trajectories
 
 Section = tuple[str, str, Html]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dhn.data.trajectories import Trajectories
 from dhn.evaluation.metrics import Metrics, energy
 from dhn.evaluation.rivals import Rival
 from dhn.reports.style import COLOURS, INK, QUIET, new_figure, style, symbol
+from dhn.trajectories.container import Trajectories
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

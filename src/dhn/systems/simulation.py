@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.systems.faults import holes, noise_levels, thin
 from dhn.systems.registry import get_system
 from dhn.systems.sampling import draw, draw_initial, draw_params, generator
 from dhn.systems.system import System
+from dhn.trajectories.container import Trajectories
 
 _CHUNK = 512  # trajectories in one compiled solve: wide enough for SIMD, small enough for cache
 _MAX_STEPS = 1_000_000

@@ -13,8 +13,6 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from dhn.data.scaling import Scaler
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.models.contract import AbstractModel
 from dhn.models.dhn import DHNModel
@@ -27,6 +25,8 @@ from dhn.training.prepare import prepare, usable_states
 from dhn.training.progress import open_progress
 from dhn.training.step import TrainingData
 from dhn.training.validation import Validator, choose_split
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.scaling import Scaler
 
 LEAST_SHARE = 0.3
 """Of a budget for the paths, however long the classical part took to compile."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
-from dhn.data.scaling import Scaler
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.models.contract import AbstractModel, ModelContext
 from dhn.training.config import TrainingConfig
 from dhn.training.step import TrainState
 from dhn.training.storage import fill_tree, load_arrays, save_arrays, tree_arrays
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.scaling import Scaler
 
 KIND = "training checkpoint"
 KEPT = 2

@@ -10,14 +10,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dhn.blocks import StateBlock, cut_windows
+from dhn.codes.least_squares import levenberg_marquardt
 from dhn.errors import UserError
 from dhn.models.damping import LearnedDamping
 from dhn.models.dhn import DHNModel
-from dhn.models.form import QuadraticForm
-from dhn.models.mlp import MLPNetwork
+from dhn.models.networks.form import QuadraticForm
+from dhn.models.networks.mlp import MLPNetwork
 from dhn.models.path import path_residuals
 from dhn.models.stage import LinkedStage, stage_residuals
-from dhn.training.least_squares import levenberg_marquardt
 from dhn.training.step import TrainingData
 
 STATES = 6000

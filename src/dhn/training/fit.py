@@ -5,8 +5,6 @@ from pathlib import Path
 
 import jax
 
-from dhn.data.scaling import Scaler
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.models.contract import AbstractModel
 from dhn.training.config import TrainingConfig
@@ -16,6 +14,8 @@ from dhn.training.progress import open_progress
 from dhn.training.session import FitResult as FitResult
 from dhn.training.session import Options, Session
 from dhn.training.session import TrainingDiverged as TrainingDiverged
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.scaling import Scaler
 
 
 def fit(

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, final
 
-from dhn.data.atomic import atomic_path
 from dhn.errors import UserError
+from dhn.files.atomic import atomic_path
 
 Record = dict[str, Any]
 

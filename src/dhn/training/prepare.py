@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dhn.blocks import StateBlock, window_starts
-from dhn.data.measured import code_groups
-from dhn.data.scaling import Scaler
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.models.contract import ModelContext, WindowShape
 from dhn.training.step import TrainingData
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.scaling import Scaler
+from dhn.trajectories.segments import code_groups
 
 SMALLEST_BUCKET = 1024
 

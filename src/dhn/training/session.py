@@ -12,8 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dhn.data.scaling import Scaler
-from dhn.data.trajectories import Trajectories
 from dhn.errors import UserError
 from dhn.models.contract import AbstractModel
 from dhn.training.checkpoint import Checkpoints, describe
@@ -26,6 +24,8 @@ from dhn.training.progress import AbstractProgress
 from dhn.training.schedule import learning_rate
 from dhn.training.step import Run, StepLog, TrainState, initial_state
 from dhn.training.validation import Validator, choose_split
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.scaling import Scaler
 
 VALIDATIONS = 5
 """How often a run is validated, if that takes no more than a tenth of its budget."""

@@ -11,9 +11,9 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from dhn.blocks import StateBlock, cut_windows
+from dhn.codes.codebook import CodebookState, update_rows
 from dhn.models.contract import AbstractModel
-from dhn.models.transformer import TransformerNetwork
-from dhn.training.codes import CodebookState, update_rows
+from dhn.models.networks.transformer import TransformerNetwork
 from dhn.training.config import TrainingConfig
 from dhn.training.schedule import learning_rate
 

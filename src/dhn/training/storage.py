@@ -17,8 +17,8 @@ import safetensors
 from jaxtyping import PyTree
 from safetensors.numpy import save_file
 
-from dhn.data.atomic import atomic_path
 from dhn.errors import UserError
+from dhn.files.atomic import atomic_path
 
 HEADER = "dhn"
 LAYOUT = 2

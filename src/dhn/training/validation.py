@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from dhn.blocks import StateBlock, cut_windows
-from dhn.data.scaling import Scaler
-from dhn.data.trajectories import Trajectories
+from dhn.codes.autodecode import CodePrior, autodecode
 from dhn.models.contract import AbstractModel, WindowShape
-from dhn.training.autodecode import CodePrior, autodecode
 from dhn.training.prepare import usable_states
 from dhn.training.step import TrainingData
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.scaling import Scaler
 
 ENOUGH_TRAJECTORIES = 20
 MOST_TRAJECTORIES = 16

@@ -1,0 +1,1 @@
+"""Latent codes: codebook, prior, autodecoding and the probe."""

@@ -1,0 +1,103 @@
+"""Forecasts without a network: persistence and dynamic mode decomposition."""
+
+import dataclasses
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+
+from dhn.blocks import window_starts
+from dhn.errors import UserError
+from dhn.trajectories.container import Trajectories
+
+
+def persistence(observed: Trajectories, steps: int) -> Trajectories:
+    """Every later state is the last one observed."""
+    q, momenta = _states(observed)
+
+    def repeat(x):
+        return np.repeat(x[:, -1:], steps, axis=1)
+
+    return extended(observed, repeat(q), repeat(momenta))
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearDMD:
+    """`x_{t+1} = [x_t, x_{t-1}, ...] A + c` for all trajectories: the best linear forecast.
+
+    With `delays > 1` the operator sees several states, so that a trajectory carries its own
+    constants and a mixture of several oscillations becomes linear (Hankel DMD).
+    """
+
+    operator: np.ndarray
+    """(delays * 2d, 2d), newest state first, in standardised units."""
+    offset: np.ndarray
+    """(2d,)"""
+    mean: np.ndarray
+    scale: np.ndarray
+    delays: int
+
+    @classmethod
+    def fit(cls, train: Trajectories, *, delays: int = 1, ridge: float = 0.0) -> "LinearDMD":
+        """Least squares over all windows of known states; `ridge` is relative to their number."""
+        q, momenta = _states(train)
+        x = np.concatenate([q, momenta], axis=-1)
+        known = np.asarray(train.known & np.isfinite(x).all(-1))
+        starts = window_starts(known, delays + 1)
+        mean, scale = x[known].mean(0), x[known].std(0)
+        scale = np.where(scale > 1e-12 * np.abs(x[known]).max(0), scale, 1.0)
+        x = (x - mean) / scale
+        time = starts[:, 1:] + np.arange(delays + 1)
+        windows = x[starts[:, :1], time]
+        past = windows[:, :-1][:, ::-1].reshape(len(windows), -1)
+        # Centred, so that the offset is not penalised.
+        centre, target = past.mean(0), windows[:, -1]
+        goal = target.mean(0)
+        rows = [past - centre, np.sqrt(ridge * len(past)) * np.eye(past.shape[1])]
+        wanted = [target - goal, np.zeros((past.shape[1], x.shape[-1]))]
+        operator = np.linalg.lstsq(np.concatenate(rows), np.concatenate(wanted), rcond=None)[0]
+        return cls(operator, goal - centre @ operator, mean, scale, delays)
+
+    def forecast(self, observed: Trajectories, steps: int) -> Trajectories:
+        """The observed states followed by `steps` predicted ones."""
+        q, momenta = _states(observed)
+        if observed.states < self.delays:
+            raise UserError(
+                f"this DMD sees {self.delays} states, but only {observed.states} were observed. "
+                f"Observe more or fit it with fewer delays."
+            )
+        x = (np.concatenate([q, momenta], axis=-1) - self.mean) / self.scale
+        past = x[:, : -self.delays - 1 : -1]
+        found = []
+        for _ in range(steps):
+            new = past.reshape(len(x), -1) @ self.operator + self.offset
+            past = np.concatenate([new[:, None], past[:, :-1]], axis=1)
+            found.append(new)
+        ahead = np.stack(found, axis=1) * self.scale + self.mean
+        return extended(observed, *np.split(ahead, 2, axis=-1))
+
+
+def extended(
+    observed: Trajectories,
+    q: Float[np.ndarray, "n steps d"],
+    momenta: Float[np.ndarray, "n steps d"],
+) -> Trajectories:
+    """The observed states followed by predicted ones, which are not known, on the same grid."""
+    steps, h = q.shape[1], observed.time_step
+    later = observed.t[..., -1:] + h * np.arange(1, steps + 1)
+    name, other = ("p", "v") if observed.p is not None else ("v", "p")
+    return observed.replace(
+        q=np.concatenate([observed.q, q], axis=1),
+        t=np.concatenate([observed.t, later], axis=-1),
+        known=np.concatenate([observed.known, np.zeros(q.shape[:2], bool)], axis=1),
+        q_quantiles={},
+        p_quantiles={},
+        **{name: np.concatenate([getattr(observed, name), momenta], axis=1), other: None},
+    )
+
+
+def _states(data: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+    if data.momenta is None:
+        raise UserError("this baseline needs momenta p or velocities v; these data have neither.")
+    return data.q, data.momenta

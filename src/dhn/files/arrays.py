@@ -1,0 +1,178 @@
+"""Trajectories as a flat dict of plain arrays: what .npz, .mat, HDF5 and NetCDF files hold.
+
+Numbers stand under q, p, v, t, known, params, noise, q_quantiles, p_quantiles; everything that is
+text is one JSON object, in UTF-8 bytes, under `dhn`. No format needs pickle or a string type.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dhn.errors import UserError
+from dhn.files.roles import Roles, find_roles
+from dhn.trajectories.contents import LAYOUT, digest, header_dict, number_arrays
+from dhn.trajectories.validation import numbers
+
+if TYPE_CHECKING:
+    from dhn.trajectories.container import Trajectories
+
+HEADER = "dhn"
+_HEADER_TYPES = {
+    **dict.fromkeys(
+        ("shape", "fields", "names", "angles", "ids", "params", "q_levels", "p_levels"), list
+    ),
+    **dict.fromkeys(("units", "meta"), dict),
+    "shared_time": bool,
+    "system": str | None,
+}
+
+
+def parse_header(text: str | bytes) -> dict[str, Any]:
+    """The header of one of our own files, or a `UserError`."""
+    damaged = UserError("its field 'dhn' (names, ids, units, ...) is damaged; write it anew.")
+    try:
+        header = json.loads(text)
+    except ValueError:
+        raise damaged from None
+    if not isinstance(header, dict) or not isinstance(header.get("layout"), int):
+        raise damaged
+    if header["layout"] > LAYOUT:
+        raise UserError(
+            f"it was written by a newer dhn (layout {header['layout']}, this one reads {LAYOUT}); "
+            f"upgrade dhn."
+        )
+    if not all(isinstance(header.get(k), kind) for k, kind in _HEADER_TYPES.items()):
+        raise damaged
+    return header
+
+
+def to_arrays(data: "Trajectories") -> dict[str, np.ndarray]:
+    """The dict of arrays; only fields that are there."""
+    arrays, header = number_arrays(data), header_dict(data)
+    text = json.dumps(header | {"sha256": digest(header, arrays)})
+    # First, so that a file cut short still says what it should hold.
+    return {HEADER: np.frombuffer(text.encode(), dtype=np.uint8)} | arrays
+
+
+def from_arrays(
+    arrays: Mapping[str, np.ndarray], columns: Mapping[str, str | None] | None = None
+) -> dict[str, Any]:
+    """The fields of `Trajectories`: from one of our files, or from anyone's q, p, t."""
+    if columns is None and HEADER in arrays:
+        return _own(arrays)
+    return _foreign(arrays, find_roles(list(arrays), columns, "variable"))
+
+
+def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    header = parse_header(np.asarray(arrays[HEADER]).astype(np.uint8).tobytes())
+    shape = tuple(header["shape"])
+    if len(shape) != 3 or not all(isinstance(x, int) and x > 0 for x in shape):
+        raise UserError(f"its header gives the shape {shape}; it is damaged, write it anew.")
+    n, T, d = shape
+    sizes = {"q": shape, "t": (T,) if header["shared_time"] else (n, T), "known": (n, T)}
+    sizes |= {k: (2, d) if k == "noise" else shape for k in header["fields"]}
+    if header["params"]:
+        sizes["params"] = (n, len(header["params"]))
+    for part in ("q", "p"):
+        if header[f"{part}_levels"]:
+            sizes[f"{part}_quantiles"] = (len(header[f"{part}_levels"]), *shape)
+    fields: dict[str, Any] = {}
+    for name, size in sizes.items():
+        if name not in arrays:
+            raise UserError(f"its array {name!r} is missing; the file is damaged, write it anew.")
+        array = np.asarray(arrays[name])
+        if array.size != np.prod(size):
+            raise UserError(
+                f"its array {name!r} should have shape {size} but has {array.shape}; "
+                f"the file is damaged, write it anew."
+            )
+        fields[name] = array.reshape(size)
+    # Not every format has a checksum of its own.
+    if header.pop("sha256", None) != digest(header, fields):
+        raise UserError("its contents are not what was written; it is damaged, write it anew.")
+    fields["params"] = dict(
+        zip(header["params"], fields.get("params", np.empty((n, 0))).T, strict=True)
+    )
+    for part in ("q", "p"):
+        levels = header[f"{part}_levels"]
+        fields[f"{part}_quantiles"] = dict(
+            zip(levels, fields.get(f"{part}_quantiles", ()), strict=True)
+        )
+    return fields | header_fields(header)
+
+
+def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `Trajectories` that stand in a header."""
+    fields = {k: tuple(header[k]) for k in ("names", "angles", "ids")}
+    return fields | {k: header[k] for k in ("units", "system", "meta")}
+
+
+def _foreign(arrays: Mapping[str, np.ndarray], roles: Roles) -> dict[str, Any]:
+    if roles.t is None:
+        raise UserError(
+            "it has no times: name a variable 't', or say which one they are: columns={...: 't'}."
+        )
+    t = numbers(roles.t, arrays[roles.t])
+    t = t.ravel() if t.ndim == 2 and 1 in t.shape else t
+    if t.ndim not in (1, 2):
+        raise UserError(f"the times {roles.t!r} must have shape (T,) or (n, T); got {t.shape}.")
+    T = t.shape[-1]
+    q = _states(arrays, roles.q, T, t.ndim)
+    n, _, d = q.shape
+    fields: dict[str, Any] = {"q": q, "t": t}
+    names = tuple(name for name, _ in roles.q)
+    fields["names"] = names if len(names) == d else ()
+    for key in ("p", "v"):
+        labels = getattr(roles, key)
+        if labels:
+            fields[key] = _states(arrays, labels, T, t.ndim)
+    if roles.known is not None:
+        known = np.asarray(arrays[roles.known])
+        fields["known"] = known.reshape(n, T) if known.size == n * T else known
+    params = {}
+    for name, label in roles.params:
+        value = numbers(label, arrays[label])
+        if value.size == 1 or value.shape in ((n,), (1, n), (n, 1)):
+            params[name] = value.ravel() if value.size > 1 else np.full(n, value.ravel()[0])
+        else:
+            raise UserError(
+                f"the variable {label!r} of shape {value.shape} is neither q, p, v, t, known nor a "
+                f"parameter with {n} values; leave it out with columns={{{label!r}: None}}."
+            )
+    return fields | {"params": params}
+
+
+def _states(
+    arrays: Mapping[str, np.ndarray], labels: list[tuple[str, str]], T: int, t_dim: int
+) -> np.ndarray:
+    """(n, T, d) from one array with all coordinates or from one array a coordinate."""
+    parts = [_state_array(label, numbers(label, arrays[label]), T, t_dim) for _, label in labels]
+    for (_, label), part in zip(labels, parts, strict=True):
+        if len(parts) > 1 and (part.shape[-1] != 1 or part.shape != parts[0].shape):
+            raise UserError(
+                f"several coordinates were named, so each must be a ({T},) or (n, {T}) array; "
+                f"{label!r} has shape {arrays[label].shape}."
+            )
+    return np.concatenate(parts, axis=-1)
+
+
+def _state_array(label: str, array: np.ndarray, T: int, t_dim: int) -> np.ndarray:
+    if array.ndim == 1 and len(array) == T:
+        return array[None, :, None]
+    if array.ndim == 2 and array.shape == (T, T) and T > 1 and t_dim == 1:
+        raise UserError(
+            f"{label!r} has shape {array.shape}, which may mean trajectories or coordinates; "
+            f"store it as (trajectories, states, coordinates)."
+        )
+    if array.ndim == 2 and array.shape[0] == T and t_dim == 1:
+        return array[None]
+    if array.ndim == 2 and array.shape[1] == T:
+        return array[..., None]
+    if array.ndim == 3 and array.shape[1] == T:
+        return array
+    raise UserError(
+        f"{label!r} has shape {array.shape}, which does not fit {T} times; expected "
+        f"(trajectories, {T}, coordinates), ({T}, coordinates) or (trajectories, {T})."
+    )

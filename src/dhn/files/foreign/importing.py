@@ -1,0 +1,375 @@
+"""The whole way from measured files to trajectories."""
+
+import dataclasses
+import fnmatch
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from dhn.errors import UserError
+from dhn.files.foreign.clean import clean, cut_at_gaps
+from dhn.files.foreign.columns import Mapped, map_columns, references
+from dhn.files.foreign.coordinates import (
+    angle_flags,
+    coordinate_units,
+    first_turn,
+    radians,
+    unwrapped,
+    zeroed,
+)
+from dhn.files.foreign.grid import Gridded, to_grid
+from dhn.files.foreign.inertia import mass_ratios
+from dhn.files.foreign.momenta import Momenta, check_system, mass_matrix
+from dhn.files.foreign.options import ImportOptions
+from dhn.files.foreign.planning import Levels, angle_warnings, make_plan, velocity_warnings
+from dhn.files.foreign.report import (
+    ImportReport,
+    characteristic_period,
+    count_states,
+    deviations,
+    noise_by_label,
+)
+from dhn.files.foreign.run import Run
+from dhn.files.foreign.segments import cut, divide
+from dhn.files.foreign.sources import load_sources
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.labels import unique
+from dhn.trajectories.segments import CODES
+
+WHOLE = "all"
+"""The one part of an import that is not split."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Imported:
+    """Trajectories by part ("all", or "train", "validation", "test"), and what was done."""
+
+    parts: Mapping[str, Trajectories]
+    report: ImportReport
+
+
+def import_measured(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Any
+) -> Imported:
+    """Measured files to trajectories on a uniform grid; `ImportOptions` lists the options."""
+    alone = isinstance(files, str | os.PathLike)
+    paths = [Path(files)] if alone else [Path(x) for x in files]
+    return run_import(paths, ImportOptions.of(**options))
+
+
+_ONLY_HERE = frozenset(
+    {"time", "trial", "markers", "y_down", "rate", "time_unit", "missing", "degrees", "unwrap"}
+    | {"mass", "fit_mass", "dt", "gap", "smooth", "edges", "segment", "hop", "codes", "zero"}
+)
+
+
+def wants_import(options: Mapping[str, Any]) -> bool:
+    """Whether keyword arguments of `dhn.read` describe a measured file rather than set fields."""
+    q = options.get("q")
+    texts = isinstance(q, str) or (isinstance(q, list | tuple) and isinstance((*q, 0)[0], str))
+    return texts or not _ONLY_HERE.isdisjoint(options)
+
+
+def read_measured(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Any
+) -> Trajectories:
+    """`import_measured` without a report, for one set of trajectories."""
+    for name in ("split", "test_trials", "validation_trials"):
+        if options.get(name):
+            raise UserError(f"{name} makes several parts; use dhn.files.foreign.import_measured.")
+    return import_measured(files, **options).parts[WHOLE]
+
+
+def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
+    """As `import_measured`, with the options already checked."""
+    if not paths:
+        raise UserError("there is nothing to import; name at least one file.")
+    counts: Counter[str] = Counter()
+    mapped = _map(paths, options, counts)
+    first = mapped[0]
+    rows = sum(len(run) for x in mapped for run in x.runs) + counts.pop("lines", 0)
+    momenta, names = _momenta(first.names, options)
+    angles, degrees = angle_flags(names, mapped, options, momenta)
+    units = coordinate_units(first, names, angles, degrees)
+
+    runs: list[Run] = []
+    warnings: list[str] = []
+    for x in mapped:
+        for raw in x.runs:
+            run = clean(radians(zeroed(raw, options.zero), degrees, first), counts)
+            if run is not None:
+                runs += [run] if options.gap is None else cut_at_gaps(run, options.gap)
+    runs = [x for x in runs if len(x) >= 4]
+    if not runs:
+        raise UserError(
+            "no run has four or more complete rows; check the columns (and --missing, --gap)."
+        )
+    ids = unique([x.id.replace("/", "-") if "/seg" not in x.id else x.id for x in runs])
+    runs = [dataclasses.replace(x, id=label) for x, label in zip(runs, ids, strict=True)]
+    if options.unwrap:
+        runs, warnings = unwrapped(runs, angles, names)
+
+    parts = _parts(runs, options)
+    training = [run for _, run, _ in next(iter(parts.values()))]
+    plan, levels = make_plan(training, options)
+    if options.system is None and not options.mass and levels.velocity_from_data:
+        warnings += velocity_warnings(training, plan, levels, names)
+    held_plan, held_levels = plan, levels
+    if options.smooth and len(parts) > 1:  # forecasts are measured against measurements
+        held_plan, held_levels = make_plan(training, dataclasses.replace(options, smooth=False))
+    gridded = _grid(parts, plan, held_plan, options)
+    if options.fit_mass and len(names) > 1:
+        ratios = mass_ratios(next(iter(gridded.values())), plan.dt)
+        momenta = Momenta(matrix=np.diag(ratios))
+    gridded = {
+        part: [_with_momenta(x, momenta) for x in part_runs] for part, part_runs in gridded.items()
+    }
+    first_part, settled = next(iter(gridded.items()))
+    noise = _noise(levels, settled, momenta)
+    held_noise = _noise(held_levels, settled, momenta)
+    segments = _segments(gridded, options, counts)
+    if options.unwrap:
+        segments = {k: [first_turn(x, angles) for x in runs] for k, runs in segments.items()}
+    meta = {
+        "source": ", ".join(x.name for x in paths),
+        "velocities": levels.velocities,
+        "momenta": _said(momenta, options, levels),
+        CODES: options.codes,
+    }
+    data = {}
+    for part, pieces in segments.items():
+        if not pieces:
+            raise UserError(
+                f"the {part} part has no trajectory"
+                + (f" of {options.segment} states" if options.segment else "")
+                + "; give shorter segments, other fractions or more data."
+            )
+        level = noise if part == first_part else held_noise
+        data[part] = _trajectories(pieces, names, angles, units, level, momenta, meta)
+    everything = [x for pieces in gridded.values() for x in pieces]
+    sample = next(iter(data.values()))
+    period = characteristic_period(everything, angles)
+    notes = list(dict.fromkeys(note for x in mapped for note in x.notes))
+    notes += _hints(period, plan.dt, options, everything)
+    if options.smooth and len(data) > 1:
+        notes.append(f"only the {first_part} part is smoothed; the others stay as measured")
+    report = ImportReport(
+        files=tuple(x.name for x in paths),
+        rows=rows,
+        changes={k: n for k, n in counts.items() if n},
+        runs=len(runs),
+        sampling_step=plan.step,
+        time_step=plan.dt,
+        chosen_step=options.dt is not None,
+        states=count_states(everything),
+        velocities=levels.velocities,
+        momenta=meta["momenta"],
+        period=period,
+        noise=noise_by_label(sample),
+        signal=deviations(sample),
+        parts={part: (len(x), x.states) for part, x in data.items()},
+        notes=tuple(notes),
+        warnings=tuple(dict.fromkeys([*warnings, *angle_warnings(everything, names, angles)])),
+    )
+    return Imported(data, report)
+
+
+def _map(paths: Sequence[Path], options: ImportOptions, counts: Counter[str]) -> list[Mapped]:
+    mapped = []
+    for path in paths:
+        for source in load_sources(path, references(options)):
+            for reason, n in source.dropped.items():
+                counts[f"{reason}, left out"] += n
+                counts["lines"] += n
+            try:
+                mapped.append(map_columns(source, options))
+            except UserError as error:
+                raise UserError(f"{path}: {error}") from None
+            if mapped[-1].names != mapped[0].names:
+                raise UserError(
+                    f"{path}: its coordinates are {', '.join(mapped[-1].names)}, those of "
+                    f"{paths[0]} are {', '.join(mapped[0].names)}; all files must have the same."
+                )
+    return mapped
+
+
+def _momenta(names: tuple[str, ...], options: ImportOptions) -> tuple[Momenta, tuple[str, ...]]:
+    if options.mass:
+        return Momenta(matrix=mass_matrix(options.mass, len(names))), names
+    if options.system is None:
+        return Momenta(), names
+    from dhn.systems import get_system
+
+    system = get_system(options.system)
+    check_system(system, len(names), options.params)
+    return Momenta(system=system, params=dict(options.params)), tuple(system.coordinates)
+
+
+_Parts = dict[str, list[tuple[str, Run, float]]]
+
+
+def _parts(runs: list[Run], options: ImportOptions) -> _Parts:
+    """Part -> (id, rows, time of the run's first row), training first."""
+    parts: _Parts = {}
+    whole: dict[str, list[Run]] = {}
+    rest = runs
+    patterns = (("test", options.test_trials), ("validation", options.validation_trials))
+    for part, pattern in patterns:
+        if pattern is not None:
+            whole[part] = _chosen(rest, pattern, runs)
+            rest = [x for x in rest if x not in whole[part]]
+    names = ("train", "validation", "test")
+    if options.test_trials is None and len(options.split) == 2:
+        names = ("train", "test")
+    for run in rest:
+        pieces = divide(run, options.split) if options.split else [run]
+        labels = names if options.split or whole else (WHOLE,)
+        for part, piece in zip(labels, pieces, strict=False):
+            if len(piece) >= 4:
+                parts.setdefault(part, []).append((run.id, piece, float(run.t[0])))
+    for part, chosen in whole.items():
+        parts[part] = [(x.id, x, float(x.t[0])) for x in chosen]
+    return {
+        part: parts[part] for part in (WHOLE, *dict.fromkeys((*names, "test"))) if part in parts
+    }
+
+
+def _chosen(rest: list[Run], pattern: str, runs: list[Run]) -> list[Run]:
+    """The trials of `rest` that a pattern names: some, but not all."""
+    chosen = [x for x in rest if fnmatch.fnmatch(x.id, f"*{pattern}*")]
+    if not chosen or len(chosen) == len(rest):
+        which = "every" if chosen else "no"
+        raise UserError(
+            f"{which} trial fits {pattern!r}; the trials are "
+            f"{', '.join(x.id for x in runs[:12])}{', ...' if len(runs) > 12 else ''}."
+        )
+    return chosen
+
+
+def _grid(
+    parts: _Parts, plan: Any, held_plan: Any, options: ImportOptions
+) -> dict[str, list[Gridded]]:
+    """Every part on the grid of its run, the first by `plan`; no state of time is in two parts."""
+    last: dict[str, int] = {}
+    result: dict[str, list[Gridded]] = {}
+    for number, (part, pieces) in enumerate(parts.items()):
+        result[part] = []
+        how = held_plan if number else plan
+        for label, run, anchor in pieces:
+            grid = to_grid(run, how, anchor, last.get(label))
+            if not len(grid):
+                continue
+            last[label] = round((grid.t[-1] - anchor) / plan.dt)
+            if options.edges == "keep":
+                bad = np.zeros(len(grid), bool) if grid.v is None else ~np.isfinite(grid.v).all(-1)
+                grid = dataclasses.replace(grid, uncertain=grid.uncertain & bad)
+            elif options.edges == "drop":
+                sure = np.flatnonzero(~grid.uncertain & (grid.kind > 0))
+                if not len(sure):
+                    continue
+                grid = grid.take(slice(int(sure[0]), int(sure[-1]) + 1))
+            result[part].append(grid)
+    return result
+
+
+def _with_momenta(run: Gridded, momenta: Momenta) -> Gridded:
+    if not momenta.computed or run.v is None:
+        return run
+    return dataclasses.replace(run, p=momenta(run.q, run.v))
+
+
+def _noise(levels: Levels, runs: list[Gridded], momenta: Momenta) -> np.ndarray:
+    if levels.p is not None:
+        return np.stack([levels.q, levels.p])
+    noise = np.stack([levels.q, levels.v])
+    if momenta.computed:
+        q = np.concatenate([x.q for x in runs])[:4000]
+        v = np.concatenate([x.v for x in runs if x.v is not None])[:4000]
+        noise[1] = momenta.noise(q, v, noise)
+    return noise
+
+
+def _segments(
+    gridded: dict[str, list[Gridded]], options: ImportOptions, counts: Counter[str]
+) -> dict[str, list[Gridded]]:
+    if options.segment is None:
+        return gridded
+    result: dict[str, list[Gridded]] = {}
+    for part, runs in gridded.items():
+        result[part] = []
+        for run in runs:
+            found, skipped, behind = cut(run, options.segment, options.hop or options.segment)
+            result[part] += found
+            counts["segments with less than half of their states known, left out"] += skipped
+            counts["states behind the last whole segment of a run, left out"] += behind
+    return result
+
+
+def _said(momenta: Momenta, options: ImportOptions, levels: Levels) -> str:
+    if levels.p is not None:
+        return "measured"
+    if options.fit_mass and momenta.matrix is not None:
+        ratios = " : ".join(f"{x:.4g}" for x in np.diag(momenta.matrix))
+        return f"p = m v, masses {ratios} as the coordinates pull on each other, up to a factor"
+    if momenta.matrix is not None:
+        return f"p = M v with M = {momenta.matrix.tolist()}"
+    if momenta.system is not None:
+        params = ", ".join(f"{k}={x:g}" for k, x in options.params.items()) or "its defaults"
+        return f"from the Lagrangian of {momenta.system.name} ({params})"
+    return (
+        "velocities stand in for momenta: right up to scale if every coordinate has the same "
+        "constant mass; else give --mass or --system"
+    )
+
+
+def _hints(period: float, dt: float, options: ImportOptions, runs: list[Gridded]) -> list[str]:
+    found = []
+    if np.isfinite(period) and period / dt > 100 and options.dt is None:
+        nice = float(f"{period / 40:.1g}")
+        found.append(
+            f"{period / dt:.0f} states a period are more than a model needs; "
+            f"--dt {nice:g} keeps about {period / nice:.0f}"
+        )
+    if np.isfinite(period) and period / dt < 8:
+        found.append(f"only {period / dt:.1f} states a period: velocities are rough")
+    longest = max(len(x) for x in runs)
+    if options.segment is None and longest > 1000:
+        found.append(f"runs of {longest} states: --segment 128 --hop 64 cuts them for training")
+    return found
+
+
+def _trajectories(
+    pieces: list[Gridded],
+    names: tuple[str, ...],
+    angles: tuple[bool, ...],
+    units: dict[str, str],
+    noise: np.ndarray,
+    momenta: Momenta,
+    meta: dict[str, Any],
+) -> Trajectories:
+    params: dict[str, Any] = {k: np.full(len(pieces), x) for k, x in momenta.params.items()}
+    if pieces[0].lengths is not None:
+        for k in range(len(names)):
+            lengths = [np.nan if x.lengths is None else x.lengths[k] for x in pieces]
+            params[f"link{k + 1}_length"] = np.array(lengths)
+    has = {key: all(getattr(x, key) is not None for x in pieces) for key in ("p", "v")}
+    return Trajectories.from_list(
+        [x.q for x in pieces],
+        [x.t for x in pieces],
+        p=[x.p for x in pieces] if has["p"] else None,
+        v=[x.v for x in pieces] if has["v"] else None,
+        known=[x.known for x in pieces],
+        params=params,
+        names=names,
+        angles=angles,
+        units=units,
+        ids=unique([x.id for x in pieces]),
+        system=None if momenta.system is None else momenta.system.name,
+        noise=noise,
+        meta=meta,
+    )

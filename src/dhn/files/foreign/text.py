@@ -1,0 +1,272 @@
+"""Text files as instruments write them: separators, headers, units and faults of all kinds."""
+
+import csv
+import dataclasses
+import re
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from dhn.errors import UserError
+from dhn.files.foreign.source import Source
+from dhn.files.table import Table
+
+_COMMENT = re.compile(r"^\s*(%|#|//|!)+\s*")
+_MISSING = frozenset({"", "-", "--", "na", "n/a", "#n/a", "nan", "null", "none", "?", "*"})
+_COMMA_DECIMAL = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_NAME_AND_UNIT = re.compile(r"(.+?)\s*[\[(]\s*([^\[\]()]*)\s*[\])]")
+_UNITS = frozenset(
+    [
+        "s",
+        "ms",
+        "us",
+        "µs",
+        "ns",
+        "min",
+        "h",
+        "rad",
+        "deg",
+        "°",
+        "mrad",
+        "m",
+        "mm",
+        "cm",
+        "km",
+        "px",
+        "pixel",
+        "pixels",
+        "hz",
+        "kg",
+        "g",
+        "n",
+        "nm",
+        "v",
+        "mv",
+        "a",
+        "k",
+        "rad/s",
+        "deg/s",
+        "°/s",
+        "m/s",
+        "mm/s",
+        "cm/s",
+        "px/s",
+        "m/s2",
+        "m/s^2",
+        "m/s²",
+        "1",
+        "-",
+    ]
+)
+
+
+def load_text(path: Path) -> Source:
+    """One table; columns without a name are called by their position, "1", "2", ..."""
+    lines = _decode(path).splitlines()
+    first = next((i for i, line in enumerate(lines) if _starts_data(line)), None)
+    if first is None:
+        raise UserError("it holds no line of numbers; expected one line a state below the header.")
+    separator = _separator(lines[first])
+    body = _Body.of(lines, first, separator)
+    names, units, notes = _header(lines[:first], separator, body.width)
+    notes = [*notes, *body.notes]
+    table = Table(
+        dict(zip(names, body.columns, strict=True)), row=lambda i: f"line {body.numbers[i]}"
+    )
+    return Source(path.stem, table, units, tuple(notes), body.dropped)
+
+
+def _decode(path: Path) -> str:
+    raw = path.read_bytes()
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw.decode("utf-16")
+    if b"\0" in raw:
+        raise UserError("it holds binary data, not text; check that the file is what it should be.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")  # "°" in a header of an old program; numbers are the same
+
+
+def _cells(line: str, separator: str | None) -> list[str]:
+    if separator is None:
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return bool(_COMMA_DECIMAL.fullmatch(cell))
+    return "_" not in cell
+
+
+def _starts_data(line: str) -> bool:
+    """A line of data has a number, and nothing but numbers, gaps and time stamps."""
+    if not line.strip() or _COMMENT.match(line):
+        return False
+    cells = _cells(line, _separator(line))
+    numeric = [_is_number(x) for x in cells]
+    rest = [x for x, yes in zip(cells, numeric, strict=True) if not yes]
+    plain = all(x.casefold() in _MISSING or (x[:1].isdigit() and len(x) > 7) for x in rest)
+    return any(numeric) and (plain or sum(numeric) > len(cells) / 2)
+
+
+def _separator(line: str) -> str | None:
+    """None stands for blanks; a comma only if there is nothing better to separate with."""
+    for separator in ("\t", ";"):
+        if separator in line.strip():
+            return separator
+    if "," not in line:
+        return None
+    blanks = line.split()
+    # "0,033  1,25" has decimal commas between blanks; "0.033, 1.25" has commas between numbers.
+    if len(blanks) > 1 and all(_COMMA_DECIMAL.fullmatch(x) or x.isdigit() for x in blanks):
+        return None
+    return ","
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class _Body:
+    """The columns of numbers, and what was left out."""
+
+    columns: list[np.ndarray | list[str]]
+    numbers: list[int]
+    width: int
+    notes: list[str]
+    dropped: dict[str, int]
+
+    @classmethod
+    def of(cls, lines: list[str], first: int, separator: str | None) -> "_Body":
+        rows, numbers, dropped = [], [], {}
+        header = {line.strip() for line in lines[:first] if line.strip()}
+        last = max(i for i, line in enumerate(lines) if line.strip())
+        width = len(_cells(lines[first], separator))
+        for i in range(first, len(lines)):
+            line = lines[i]
+            if not line.strip() or _COMMENT.match(line) or line.strip() in header:
+                if line.strip() in header or _COMMENT.match(line):
+                    _count(dropped, "header or comment lines between the data")
+                continue
+            cells = _cells(line, separator)
+            if len(cells) != width:
+                if len(cells) < width and i == last and len(rows) > 1:
+                    _count(dropped, "last line cut short")
+                    continue
+                raise UserError(_ragged(i, line, cells, width, separator))
+            rows.append(cells)
+            numbers.append(i + 1)
+        columns: list[np.ndarray | list[str]] = []
+        notes: list[str] = []
+        for k, cells in enumerate(zip(*rows, strict=True)):
+            columns.append(_column(list(cells), separator, k, notes))
+        if columns and isinstance(columns[-1], list) and not any(columns[-1]):
+            columns.pop()  # a separator at the end of every line
+        return cls(columns, numbers, len(columns), sorted(set(notes)), dropped)
+
+
+def _count(counts: dict[str, int], reason: str) -> None:
+    counts[reason] = counts.get(reason, 0) + 1
+
+
+def _ragged(i: int, line: str, cells: list[str], width: int, separator: str | None) -> str:
+    other = _separator(line)
+    words = {None: "blanks", ",": "commas", ";": "semicolons", "\t": "tabs"}
+    if other != separator:
+        return (
+            f"line {i + 1} is separated by {words[other]} but the lines before it by "
+            f"{words[separator]}; use one separator throughout."
+        )
+    doubled = separator == "," and len(cells) >= 2 * width
+    hint = " (decimal commas between commas? separate by semicolons)" if doubled else ""
+    return (
+        f"line {i + 1} has {len(cells)} cells but the lines before it have {width}{hint}; "
+        f"complete the line or remove it."
+    )
+
+
+def _column(
+    cells: list[str], separator: str | None, k: int, notes: list[str]
+) -> np.ndarray | list[str]:
+    """Numbers if all cells are; else the cells as they are, judged when the column is used."""
+    try:
+        array = np.array(cells, dtype=np.float64)
+        if not any("_" in x for x in cells):
+            return array
+    except ValueError:
+        pass
+    if not any(cells):
+        return [""] * len(cells)
+    values = []
+    for cell in cells:
+        if cell.casefold() in _MISSING:
+            values.append(np.nan)
+        elif separator != "," and _COMMA_DECIMAL.fullmatch(cell):
+            notes.append("decimal commas were read as points")
+            values.append(float(cell.replace(",", ".")))
+        elif _is_number(cell):
+            values.append(float(cell))
+        else:
+            return cells
+    return np.array(values)
+
+
+def _header(
+    lines: list[str], separator: str | None, width: int
+) -> tuple[list[str], dict[str, str], list[str]]:
+    """Column names, units and remarks from the lines above the data."""
+    positions = [str(k + 1) for k in range(width)]
+    candidates = []
+    for i, line in enumerate(lines):
+        text = _COMMENT.sub("", line).strip().lstrip("%#!/ ")
+        found = []
+        for cells in (_cells(text, separator), _cells(text, None), _cells(text, ",")):
+            cells = cells[:-1] if len(cells) == width + 1 and not cells[-1] else cells
+            if text and 0 < len(cells) <= width and all(cells):
+                found.append((i, cells))
+        if found:  # names may be separated otherwise than numbers; the fullest fit is meant
+            candidates.append(max(found, key=lambda x: len(x[1])))
+    exact = [x for x in candidates if len(x[1]) == width]
+    if exact:
+        names, units = list(exact[0][1]), {}
+        if len(exact) > 1:
+            below = exact[-1][1]
+            if all(x.strip("[]() ").casefold() in _UNITS for x in below):
+                names = list(exact[-2][1])
+                units = {n: x.strip("[]() ") for n, x in zip(names, below, strict=True)}
+            else:
+                names = list(below)
+        return _named(names, units, [])
+    # As with the row names of other programs, what has no name stands on the left.
+    near = [x for x in candidates if x[0] == len(lines) - 1 and width > 1]
+    if near and all(not _is_number(x) for x in near[0][1]):
+        given = near[0][1]
+        names = positions[: width - len(given)] + given
+        note = (
+            f"the header names {len(given)} of {width} columns, taken to be the last: "
+            f"{', '.join(given)}; columns 1 to {width - len(given)} go by their position"
+        )
+        return _named(names, {}, [note])
+    if candidates or not any(line.strip() for line in lines):
+        return positions, {}, []
+    return positions, {}, ["the header's names do not fit the columns; they go by their position"]
+
+
+def _named(
+    names: list[str], units: dict[str, str], notes: list[str]
+) -> tuple[list[str], dict[str, str], list[str]]:
+    found, result = {}, []
+    for k, name in enumerate(names):
+        name = name.strip().strip("\"'")
+        match = _NAME_AND_UNIT.fullmatch(name)
+        unit = units.get(names[k], match[2] if match else "")
+        plain = match[1] if match else name
+        if plain in result:
+            raise UserError(f"two columns are called {plain!r}; rename one of them.")
+        result.append(plain)
+        if unit and unit not in ("-", "1"):
+            found[plain] = unit
+    return result, found, notes

@@ -1,0 +1,93 @@
+"""CSV: one row a state, numbers with all their digits, our header in a `# dhn` line on top."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+
+from dhn.errors import UserError
+from dhn.files.table import Table
+
+_PREFIX = "# dhn "
+
+
+def load(path: Path) -> Table:
+    """Text cells; the separator is a comma, a semicolon or a tab, as the column names show."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise UserError("it is not text in UTF-8; save it as 'CSV UTF-8'.") from None
+    if "\0" in text:
+        raise UserError("it holds binary data, not text; check that it is a CSV file.")
+    lines = list(io.StringIO(text))
+    header, skipped = None, 0
+    for line in lines:
+        if line.startswith(_PREFIX):
+            header = line.removeprefix(_PREFIX)
+        if line.strip() and not line.startswith("#"):
+            break
+        skipped += 1
+    if skipped == len(lines):
+        raise UserError("it is empty; expected column names and one row a state.")
+    if header is not None and not text.endswith("\n"):
+        raise UserError(
+            f"line {len(lines)}, its last, is incomplete; it was cut off, write it anew."
+        )
+    separator = max(",;\t", key=lines[skipped].count)
+    rows: list[list[str]] = []
+    numbers: list[int] = []  # of the lines in the file, as an editor shows them
+    reader = csv.reader(lines[skipped:], delimiter=separator, strict=True)
+    try:
+        for cells in reader:
+            if any(cells):
+                rows.append(cells)
+                numbers.append(skipped + reader.line_num)
+    except csv.Error as error:
+        raise UserError(f"line {skipped + reader.line_num}: {error}; mend the quotes.") from None
+    names = _names(numbers.pop(0), rows.pop(0))
+    for number, cells in zip(numbers, rows, strict=True):
+        if len(cells) != len(names):
+            raise UserError(
+                f"line {number} has {len(cells)} cells but there are {len(names)} columns; "
+                f"complete the line or remove it."
+            )
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return Table(dict(zip(names, columns, strict=True)), header, lambda i: f"line {numbers[i]}")
+
+
+def save(path: Path, table: Table) -> None:
+    """`repr` of a float is the shortest text that reads back as the same float."""
+    columns = []
+    for cells in table.columns.values():
+        values = cells.tolist() if isinstance(cells, np.ndarray) else cells
+        columns.append(["" if x != x else x for x in values])
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        if table.header is not None:
+            file.write(f"{_PREFIX}{table.header}\n")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.columns)
+        writer.writerows(zip(*columns, strict=True))
+
+
+def _names(number: int, cells: list[str]) -> list[str]:
+    names = [x.strip() for x in cells]
+    if all(_is_number(x) for x in names):
+        raise UserError(
+            f"line {number} holds numbers where the column names should be; "
+            f"add a first line such as t,q,p."
+        )
+    for i, name in enumerate(names):
+        if not name:
+            raise UserError(f"line {number}: column {i + 1} has no name; name or remove it.")
+        if name in names[:i]:
+            raise UserError(f"line {number}: two columns are called {name!r}; rename one of them.")
+    return names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

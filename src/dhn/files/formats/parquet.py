@@ -1,0 +1,36 @@
+"""Parquet through pyarrow: the same table as .csv, the header among the file's metadata."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from dhn.files.table import Table
+
+
+def load(path: Path) -> Table:
+    """Columns of numbers as arrays, all others as text."""
+    table = pyarrow.parquet.read_table(path, page_checksum_verification=True)
+    metadata = table.schema.metadata or {}
+    header = metadata.get(b"dhn")
+    columns = {name: _cells(table.column(name)) for name in table.column_names}
+    return Table(columns, None if header is None else header.decode())
+
+
+def save(path: Path, table: Table) -> None:
+    """With checksums, so that damage is noticed."""
+    arrays = {name: pyarrow.array(cells) for name, cells in table.columns.items()}
+    metadata = {"dhn": table.header} if table.header is not None else None
+    pyarrow.parquet.write_table(
+        pyarrow.table(arrays, metadata=metadata), path, write_page_checksum=True
+    )
+
+
+def _cells(column: pyarrow.ChunkedArray) -> np.ndarray | list[str]:
+    kind = pyarrow.types
+    if kind.is_floating(column.type) or kind.is_integer(column.type):
+        if column.null_count:
+            column = column.cast(pyarrow.float64())
+        return column.to_numpy()
+    return ["" if x is None else str(x) for x in column.to_pylist()]

@@ -1,0 +1,153 @@
+"""What each column of a table, or each variable of a file, means.
+
+A user says so by `columns={foreign name: role}`, with the roles
+
+    "t"  "trajectory"  "known"     times, label of the trajectory, measured or not
+    "q"  "q:theta"                 a coordinate, keeping its name or called theta
+    "p"  "p:theta"  "v"  "v:theta" its momentum, its velocity (without a name: in the order of q)
+    "param"  "param:length"        a constant of each trajectory
+    None                           leave it out
+
+Once a mapping names coordinates, columns it does not mention are left out, except t, trajectory
+and known. Without one, names decide: `theta` with `p_theta` or `v_theta`, or q, q1, q2, ... with
+p, p1, ... and v, v1, ...; what remains is a parameter.
+"""
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from typing import final
+
+from dhn.errors import UserError
+from dhn.trajectories.labels import (
+    KNOWN,
+    TIME,
+    TRAJECTORY,
+    momentum_label,
+    parse_quantile_label,
+    velocity_label,
+)
+
+_KINDS = ("q", "p", "v", "param")
+_PLAIN = ("t", "trajectory", "known")
+_DEFAULT_NAME = re.compile(r"q\d*")
+
+
+@final
+@dataclasses.dataclass
+class Roles:
+    """Labels in the file by what they mean; pairs are (our name, label in the file)."""
+
+    t: str | None = None
+    trajectory: str | None = None
+    known: str | None = None
+    q: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    p: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    v: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    params: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    quantiles: list[tuple[str, float, str]] = dataclasses.field(default_factory=list)
+    """(stem, level, label): the stem is the label of a coordinate or of its momentum."""
+
+
+def find_roles(
+    labels: Sequence[str], columns: Mapping[str, str | None] | None, what: str = "column"
+) -> Roles:
+    """Roles of all `labels`, given by the user or recognised by name."""
+    roles = Roles()
+    rest = [x for x in labels if x not in (columns or {})]
+    for label, role in (columns or {}).items():
+        if label not in labels:
+            raise UserError(
+                f"there is no {what} {label!r}{_near(label, labels)}; it has {', '.join(labels)}."
+            )
+        _assign(roles, label, role)
+    for key, default in (("t", TIME), ("trajectory", TRAJECTORY), ("known", KNOWN)):
+        if getattr(roles, key) is None and default in rest:
+            setattr(roles, key, default)
+    rest = [x for x in rest if x not in (TIME, TRAJECTORY, KNOWN)]
+    if not roles.q:
+        _recognise(roles, rest, what)
+    _pair(roles, what)
+    return roles
+
+
+def _assign(roles: Roles, label: str, role: str | None) -> None:
+    if role is None:
+        return
+    kind, _, name = role.partition(":") if isinstance(role, str) else ("", "", "")
+    if kind in _KINDS and not (":" in role and not name):
+        # An empty name of a momentum is filled by `_pair` in the order of the coordinates.
+        default = "" if kind in ("p", "v") else label
+        getattr(roles, "params" if kind == "param" else kind).append((name or default, label))
+    elif role in _PLAIN:
+        if getattr(roles, role) is not None:
+            raise UserError(f"columns names two of them {role!r}; only one can be.")
+        setattr(roles, role, label)
+    else:
+        raise UserError(
+            f"columns says {label!r} is {role!r}; a role is 't', 'trajectory', 'known', 'q', "
+            f"'p', 'v', 'param' (with a name: 'q:theta') or None."
+        )
+
+
+def _recognise(roles: Roles, labels: list[str], what: str) -> None:
+    """Coordinates by their partner or by the names q, q1, ...; the remaining are parameters."""
+    taken: set[str] = set()
+    for name in labels:
+        plain = _DEFAULT_NAME.fullmatch(name)
+        partners = [(k, f(name)) for k, f in (("p", momentum_label), ("v", velocity_label))]
+        partners += [(k, k + name[1:]) for k in ("p", "v") if plain]
+        found = {k: x for k, x in reversed(partners) if x in labels}
+        if plain or found:
+            roles.q.append((name, name))
+            taken |= {name, *found.values()}
+            for key, label in found.items():
+                getattr(roles, key).append((name, label))
+    if not roles.q:
+        rest = ", ".join(labels) or "nothing else"
+        raise UserError(
+            f"no {what} is recognised as a coordinate; say what they are, e.g. "
+            f"columns={{'theta': 'q', 'omega': 'v'}}; it has {rest}."
+        )
+    stems = {label for pairs in (roles.q, roles.p, roles.v) for _, label in pairs}
+    for label in labels:
+        quantile = parse_quantile_label(label)
+        if label in taken:
+            continue
+        if quantile and quantile[0] in stems:
+            roles.quantiles.append((*quantile, label))
+        else:
+            roles.params.append((label, label))
+
+
+def _pair(roles: Roles, what: str) -> None:
+    """Momenta and velocities in the order of their coordinates, one for each or none."""
+    names = [name for name, _ in roles.q]
+    if len(set(names)) < len(names):
+        raise UserError(f"two coordinates would have the same name among {', '.join(names)}.")
+    for key, word in (("p", "momentum"), ("v", "velocity")):
+        given = dict(getattr(roles, key))
+        pairs = getattr(roles, key)
+        if not pairs:
+            continue
+        if all(not name for name, _ in pairs) and len(pairs) == len(names):
+            pairs = list(zip(names, [label for _, label in pairs], strict=True))
+        elif set(given) == set(names) and len(pairs) == len(names):
+            pairs = [(name, given[name]) for name in names]
+        else:
+            missing = [x for x in names if x not in given]
+            raise UserError(
+                f"every coordinate ({', '.join(names)}) needs its {word} {what} or none; "
+                + (
+                    f"missing: {', '.join(f'{key}_{x}' for x in missing)}."
+                    if missing and "" not in given
+                    else f"{len(pairs)} given for {len(names)} coordinates."
+                )
+            )
+        setattr(roles, key, pairs)
+
+
+def _near(label: str, labels: Sequence[str]) -> str:
+    match = difflib.get_close_matches(str(label), labels, n=1)
+    return f" (did you mean {match[0]!r}?)" if match else ""

@@ -1,0 +1,1 @@
+"""Scalar networks: the smooth functions of a block and a code inside a Hamiltonian."""

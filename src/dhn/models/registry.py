@@ -1,0 +1,70 @@
+"""From a configuration to a model: the kinds that a saved file may name."""
+
+from difflib import get_close_matches
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Key, PyTree
+
+from dhn.errors import UserError
+from dhn.models.config import Config, DHNConfig
+from dhn.models.contract import AbstractModel, ModelContext
+from dhn.models.dhn import DHNModel
+
+_MODELS: dict[str, tuple[type[Config], Any]] = {"dhn": (DHNConfig, DHNModel)}
+"""Kind of configuration -> (configuration, model with `build(config, context, key)`)."""
+
+
+def register_model(kind: str, config: type[Config], model: Any) -> None:
+    """Add a kind of model, so that it can be trained, saved and loaded by its configuration."""
+    if _MODELS.get(kind, (config, model)) != (config, model):
+        raise UserError(f"a model of kind {kind!r} exists already; choose another name.")
+    _MODELS[kind] = (config, model)
+
+
+def build_model(config: Any, context: ModelContext, key: Key[Array, ""]) -> AbstractModel:
+    """Fresh weights for any configuration."""
+    return _entry(config.kind)[1].build(config, context, key)
+
+
+def skeleton(config: Any, context: ModelContext) -> AbstractModel:
+    """A model of the right structure, to be filled with stored weights."""
+    return build_model(config, context, jr.key(0))
+
+
+def config_class(kind: str) -> type[Config]:
+    """The configuration class of this kind of model."""
+    return _entry(kind)[0]
+
+
+def read_config(values: dict[str, Any]) -> Any:
+    """The configuration that a file describes."""
+    return config_class(values.get("kind", "")).model_validate(values)
+
+
+def _entry(kind: str) -> tuple[type[Config], Any]:
+    if kind not in _MODELS:
+        close = get_close_matches(str(kind), _MODELS, 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise UserError(
+            f"unknown model {kind!r}; expected one of {', '.join(_MODELS)}.{hint} "
+            f"Baselines become known by `import dhn.reproduction`."
+        )
+    return _MODELS[kind]
+
+
+def count_parameters(model: PyTree) -> int:
+    """Trainable numbers of a model; the codebook grows with the data and is not counted."""
+    return sum(
+        x.size
+        for x in jax.tree.leaves(model)
+        if hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.inexact)
+    )
+
+
+def planned_parameters(config: Config, context: ModelContext) -> int:
+    """The result of `count_parameters` for a model that is not built yet."""
+    return count_parameters(eqx.filter_eval_shape(build_model, config, context, jr.key(0)))

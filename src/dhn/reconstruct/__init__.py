@@ -1,0 +1,1 @@
+"""Answering questions about trajectories with a trained model."""

@@ -1,0 +1,56 @@
+"""Forecast: slide a model forward over trajectories, all at once."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from dhn.blocks import StateBlock
+from dhn.codes.batches import in_batches
+from dhn.errors import UserError
+from dhn.models.contract import AbstractForecaster, weights_dtype
+from dhn.models.path import roll_out
+
+ADVANCES = 32
+"""Steps per compiled call: a longer forecast calls it again instead of compiling anew."""
+
+
+_slide = eqx.filter_jit(roll_out)
+
+
+def forecast(
+    model: AbstractForecaster,
+    context: StateBlock,
+    codes: Float[np.ndarray, "n k"],
+    steps: int,
+    key: Key[Array, ""],
+    *,
+    batch_size: int = 1024,
+) -> StateBlock:
+    """The `steps` states after `context`, of which the last `context_length` are used (scaled)."""
+    length, stride = model.context_length, model.step_length
+    if context.q.shape[1] < length:
+        raise UserError(
+            f"a forecast starts from {length} states, but only {context.q.shape[1]} were given. "
+            f"Observe at least {length}."
+        )
+    if stride < 1:
+        raise UserError("this model's stride 0 moves nothing; train with a stride of 1 or more.")
+    calls = -(-steps // (stride * ADVANCES))
+
+    def run(part):
+        states, z = part
+        found = []
+        for call in range(calls):
+            keys = jr.split(jr.fold_in(key, call), ADVANCES)
+            states, new = _slide(model, states, z, keys)
+            found.append(new)
+        joined = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *found)
+        return joined.at(slice(0, steps))
+
+    dtype = weights_dtype(model)
+    start = context.at(slice(-length, None))
+    arrays = jax.tree.map(lambda x: np.asarray(x, dtype), (start, codes))
+    return in_batches(run, arrays, batch_size)

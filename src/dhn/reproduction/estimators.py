@@ -1,0 +1,29 @@
+"""Baselines behind the estimator's face, and estimators by name."""
+
+from typing import Any
+
+from dhn.errors import UserError
+from dhn.estimator.estimator import AbstractEstimator
+from dhn.estimator.kinds import DHN
+from dhn.estimator.options import apply_options
+from dhn.models.registry import config_class
+from dhn.training.config import TrainingConfig
+
+
+class Baseline(AbstractEstimator):
+    """A baseline behind the same face: `Baseline("hnn", rollout="rk4")`, `Baseline("vanilla")`."""
+
+    def __init__(self, kind: str, /, **options: Any):
+        made = apply_options({"model": config_class(kind)(), "training": TrainingConfig()}, options)
+        self.config = made["model"]
+        self.training = made["training"]
+        self.artifact = None
+
+
+def make_estimator(kind: str, preset: str, options: dict[str, Any]) -> AbstractEstimator:
+    """An untrained model by name; presets belong to DHN."""
+    if kind == "dhn":
+        return DHN(preset, **options)
+    if preset != "default":
+        raise UserError(f"presets belong to model dhn; {kind!r} has none. Leave --preset out.")
+    return Baseline(kind, **options)

@@ -1,0 +1,36 @@
+"""Representation (paper, Sec. 4.2): the ratio l2/l1 read off the codes of unseen trajectories."""
+
+from dhn.reproduction import roster
+from dhn.reproduction.cell import Cell, DataSpec
+from dhn.reproduction.lab import Lab, Measured
+from dhn.reproduction.predicting import probe_metrics
+from dhn.reproduction.presets import Preset
+
+TARGET = "l2"
+"""l1 is 1 in all trajectories, so this is the ratio."""
+STRIDES = {2: (1,), 4: (1, 2, 3), 8: (2, 4, 6)}
+
+
+def cells(preset: Preset, seed: int) -> list[Cell]:
+    """DHN with random masks over blocks and strides; the baselines as they are for completion."""
+    data = DataSpec(system="double_pendulum", train=preset.train, test=preset.test, seed=seed)
+    entries = [roster.DEFAULT]
+    for b, strides in STRIDES.items() if preset.full else {4: (2,)}.items():
+        entries += [roster.paired(b, s, mask="random") for s in strides]
+    if preset.reference == "paper":
+        entries += [roster.transformer(4, 2)]
+    entries += [roster.HNN, roster.RESNET2]
+    if preset.full:
+        entries += [roster.VANILLA_TRANSFORMER]
+    found = []
+    for entry in entries:
+        options = {"mask": "random"} if entry.transformer and entry.kind == "dhn" else None
+        found += roster.make_cells(
+            entry, preset, data, "representation", seed=seed, options=options
+        )
+    return found
+
+
+def measure(cell: Cell, lab: Lab) -> Measured:
+    model = lab.model()
+    return Measured(probe_metrics(model, lab.truth, lab.truth, TARGET), {}, model)

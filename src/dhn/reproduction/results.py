@@ -1,0 +1,84 @@
+"""Gathers finished cells into one document, and writes it as JSON and as a table."""
+
+import csv
+import io
+import json
+import os
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from dhn.files.atomic import atomic_path
+from dhn.reproduction.cell import Cell
+from dhn.reproduction.claims import claims
+from dhn.reproduction.contests import contests
+from dhn.reproduction.worker import RESULT, write_json
+
+SCHEMA = 1
+FILE = "results.json"
+COLUMNS = (
+    "experiment", "task", "system", "model", "kind", "block_size", "stride", "seed", "parameters",
+    "train_seconds", "steps", "seconds",
+)  # fmt: skip
+
+
+def collect(cells: Sequence[Cell], folder: Path) -> list[dict[str, Any]]:
+    """The results there are, in the order of the grid."""
+    paths = [folder / "cells" / cell.name / RESULT for cell in cells]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.is_file()]
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "platform": platform.platform(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("jax", "equinox", "optax", "numpy")},
+    }
+
+
+def assemble(
+    cells: Sequence[Cell], folder: Path, preset: str, command: str, started: str, finished: str
+) -> dict[str, Any]:
+    """The document that a report is made of."""
+    found = collect(cells, folder)
+    # Tiny networks and few steps say nothing about a claim.
+    judged = [] if preset == "smoke" else found
+    return {
+        "schema": SCHEMA,
+        "preset": preset,
+        "version": version("dhn"),
+        "command": command,
+        "started": started,
+        "finished": finished,
+        "machine": machine(),
+        "cells": found,
+        "claims": [row.row() for row in (*claims(judged), *contests(judged))],
+    }
+
+
+def write_results(results: dict[str, Any], folder: Path) -> None:
+    """results.json and tables.csv."""
+    write_json(results, folder / FILE)
+    names: dict[str, None] = {}
+    for cell in results["cells"]:
+        names |= dict.fromkeys(cell["metrics"])
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow([*COLUMNS, *names, "name"])
+    for cell in results["cells"]:
+        metrics = [cell["metrics"].get(name, "") for name in names]
+        table.writerow([*(cell[column] for column in COLUMNS), *metrics, cell["name"]])
+    with atomic_path(folder / "tables.csv") as temporary:
+        temporary.write_text(text.getvalue(), encoding="utf-8")
+
+
+def started_before(folder: Path) -> str | None:
+    """When the first run into this folder began."""
+    try:
+        return json.loads((folder / FILE).read_text(encoding="utf-8"))["started"]
+    except (OSError, ValueError, KeyError):
+        return None

@@ -1,0 +1,4 @@
+"""The container of trajectories, and what can be done with it alone: splits, joining, scaling."""
+
+from dhn.trajectories.container import Trajectories as Trajectories
+from dhn.trajectories.scaling import Scaler as Scaler

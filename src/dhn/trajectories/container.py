@@ -1,0 +1,234 @@
+"""`Trajectories`: the one container that every room of the house passes along."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, final, no_type_check
+
+import numpy as np
+
+from dhn.errors import UserError
+from dhn.trajectories.contents import fingerprint
+from dhn.trajectories.joining import concatenate, pad
+from dhn.trajectories.labels import unique
+from dhn.trajectories.selection import state_indices, trajectory_indices
+from dhn.trajectories.splits import split_indices
+from dhn.trajectories.summary import headline, summarise
+from dhn.trajectories.validation import validated
+
+
+@no_type_check  # at run time: the annotations tell what the fields are once constructed, while the
+# constructor takes whatever `np.asarray` does and says itself, in plain words, what is wrong.
+@final
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Trajectories:
+    """`n` trajectories of up to `T` states with `d` coordinates, on the host in float64.
+
+    Two different things can be said of a state: it has a *value* (its `q` is finite), and it is
+    *known*, i.e. it was measured rather than predicted. A gap has neither; a forecast has a value
+    but is not known. Trajectories of unequal length are padded by states without a value.
+
+    The arrays are read-only; `replace` makes a changed copy. `data[trajectories, states]` selects
+    by int, slice, list, boolean mask or (trajectories only) id and always keeps all three axes.
+    """
+
+    q: np.ndarray
+    """(n, T, d) generalised coordinates; NaN where there is no value."""
+    t: np.ndarray
+    """(T,) shared or (n, T) per trajectory; strictly increasing. Padding may be NaN in (n, T)."""
+    p: np.ndarray | None = None
+    """(n, T, d) conjugate momenta."""
+    v: np.ndarray | None = None
+    """(n, T, d) velocities, where momenta are not measured."""
+    known: np.ndarray = None  # type: ignore[assignment]  # always an array once constructed
+    """(n, T) bool: measured. `None` becomes: wherever q (and p or v, if given) is finite."""
+    params: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    """Name -> (n,): the system's constants for each trajectory."""
+    names: tuple[str, ...] = ()
+    """Coordinate names; default q1..qd (q for d = 1)."""
+    angles: tuple[bool, ...] = ()
+    """Which coordinates are angles in radians; default none."""
+    units: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Name of a coordinate, momentum (`p_<name>`), parameter or `t` -> unit, as text."""
+    ids: tuple[str, ...] = ()
+    """One label a trajectory; default "0".."n-1"."""
+    system: str | None = None
+    """Name of the system that made them, if known."""
+    noise: np.ndarray | None = None
+    """(2, d) standard deviation of the measurement noise of q and of p (or v), if known."""
+    q_quantiles: Mapping[float, np.ndarray] = dataclasses.field(default_factory=dict)
+    """Level in (0, 1) -> (n, T, d): predictive quantiles of q, where a forecast has them."""
+    p_quantiles: Mapping[float, np.ndarray] = dataclasses.field(default_factory=dict)
+    """Level in (0, 1) -> (n, T, d): predictive quantiles of p (or v)."""
+    meta: Mapping[str, str | int | float | bool] = dataclasses.field(default_factory=dict)
+    """Where the data came from (seed, command, version, ...): plain JSON values."""
+
+    def __post_init__(self):
+        for name, value in validated(self).items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_list(
+        cls,
+        q: Sequence[Any],
+        t: Any,
+        p: Sequence[Any] | None = None,
+        v: Sequence[Any] | None = None,
+        known: Sequence[Any] | None = None,
+        **fields: Any,
+    ) -> "Trajectories":
+        """From one `(T_i, d)` (or `(T_i,)`) array a trajectory, of any lengths.
+
+        `t` is a list likewise, or one array from which shorter trajectories take the beginning.
+        """
+        return cls(**pad(q, t, p, v, known), **fields)
+
+    @staticmethod
+    def concatenate(parts: "Sequence[Trajectories]") -> "Trajectories":
+        """All trajectories of `parts` one after the other; repeated ids are made different."""
+        return Trajectories(**concatenate(parts))
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates `d`."""
+        return self.q.shape[-1]
+
+    @property
+    def states(self) -> int:
+        """Number of states `T`, padding included."""
+        return self.q.shape[1]
+
+    @property
+    def momenta(self) -> np.ndarray | None:
+        """What stands for `p` in a model: the momenta, else velocities as momenta up to scale."""
+        return self.p if self.p is not None else self.v
+
+    @property
+    def has_value(self) -> np.ndarray:
+        """(n, T) bool: every coordinate is finite, measured or predicted."""
+        return np.asarray(np.isfinite(self.q).all(-1))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(n,) number of states up to the last one with a value; what follows is padding."""
+        value = np.asarray(np.isfinite(self.q).any(-1))
+        return np.where(np.any(value, axis=1), self.states - np.argmax(value[:, ::-1], axis=1), 0)
+
+    @property
+    def times(self) -> np.ndarray:
+        """(n, T): `t` as if every trajectory had its own."""
+        return np.broadcast_to(self.t, self.q.shape[:2])
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all trajectories have one time step, constant to 1e-6 of itself."""
+        return self._step() is not None
+
+    @property
+    def time_step(self) -> float:
+        """The one spacing of all times; a `UserError` if there is none (see `is_uniform`)."""
+        step = self._step()
+        if step is None and self.states < 2:
+            raise UserError("a single state has no time step; give at least two states.")
+        if step is None:
+            steps = np.diff(self.t, axis=-1)
+            raise UserError(
+                f"the times are not evenly spaced: steps range from {np.nanmin(steps):.6g} to "
+                f"{np.nanmax(steps):.6g}; bring the data onto one uniform grid first."
+            )
+        return step
+
+    def _step(self) -> float | None:
+        t = np.atleast_2d(self.t)
+        steps = np.diff(t, axis=1)
+        if not np.isfinite(steps).any():
+            return None
+        count = np.isfinite(steps).sum(1)
+        span = np.nansum(steps, axis=1)[count > 0]
+        step = float(span.sum() / count.sum())
+        # Times far from zero cannot be spaced more evenly than their own rounding.
+        rounding = 4 * np.finfo(np.float64).eps * np.nanmax(np.abs(t))
+        return step if np.nanmax(np.abs(steps - step)) <= 1e-6 * step + rounding else None
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def __iter__(self) -> Iterator["Trajectories"]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> "Trajectories":
+        first, second = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        if isinstance(first, tuple):
+            raise UserError("index with data[trajectories] or data[trajectories, states].")
+        rows = trajectory_indices(first, self.ids)
+        columns = state_indices(second, self.states)
+        return self._select(rows, columns)
+
+    def _select(self, rows: np.ndarray, columns: np.ndarray) -> "Trajectories":
+        def pick(array: np.ndarray | None) -> np.ndarray | None:
+            return None if array is None else array[rows][:, columns]
+
+        return self.replace(
+            q=pick(self.q),
+            t=self.t[columns] if self.t.ndim == 1 else pick(self.t),
+            p=pick(self.p),
+            v=pick(self.v),
+            known=pick(self.known),
+            params={k: x[rows] for k, x in self.params.items()},
+            ids=unique([self.ids[i] for i in rows]),
+            q_quantiles={k: pick(x) for k, x in self.q_quantiles.items()},
+            p_quantiles={k: pick(x) for k, x in self.p_quantiles.items()},
+        )
+
+    def replace(self, **changes: Any) -> "Trajectories":
+        """A copy with other fields. `known` stays unless it is among the changes."""
+        return dataclasses.replace(self, **changes)
+
+    def split(
+        self, parts: int | float | Sequence[int | float], seed: int
+    ) -> "tuple[Trajectories, ...]":
+        """Random parts: `split(0.8, seed=0)`, `split((0.7, 0.2, 0.1), seed=0)` or counts (ints).
+
+        One number makes two parts. Every trajectory is in exactly one part, in its old order.
+        """
+        return tuple(self[rows] for rows in split_indices(len(self), parts, seed))
+
+    def resample(self, every: int) -> "Trajectories":
+        """Every `every`-th state, beginning with the first: a coarser grid, nothing averaged."""
+        if not isinstance(every, int | np.integer) or not 1 <= every < max(self.states, 2):
+            raise UserError(
+                f"every must be a whole number from 1 to {max(self.states - 1, 1)}, "
+                f"so that two states remain; got {every!r}."
+            )
+        return self[:, ::every]
+
+    def equals(self, other: "Trajectories") -> bool:
+        """Whether every field is the same, bit for bit (NaN equals NaN)."""
+        return all(
+            _same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self)
+        )
+
+    def fingerprint(self) -> str:
+        """SHA-256 of everything but `meta`: the same data, whichever file it came from."""
+        return fingerprint(self)
+
+    def summary(self) -> str:
+        """A few lines for a person."""
+        return summarise(self)
+
+    def __repr__(self) -> str:
+        return f"Trajectories({headline(self)})"
+
+    def __str__(self) -> str:
+        return summarise(self)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return (
+            a.shape == b.shape
+            and a.dtype == b.dtype
+            and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        )
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    return type(a) is type(b) and (a == b or (a != a and b != b))

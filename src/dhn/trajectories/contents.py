@@ -1,0 +1,64 @@
+"""The contents of `Trajectories` as JSON values and plain arrays, and their fingerprint."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dhn.trajectories.container import Trajectories
+
+LAYOUT = 1
+"""Version of the header; raised when older readers could no longer read it."""
+OPTIONAL = ("p", "v", "noise")
+
+
+def header_dict(data: "Trajectories") -> dict[str, Any]:
+    """What is not numbers, as JSON values."""
+    return {
+        "layout": LAYOUT,
+        "shape": list(data.q.shape),
+        "fields": [k for k in OPTIONAL if getattr(data, k) is not None],
+        "shared_time": data.t.ndim == 1,
+        "names": list(data.names),
+        "angles": list(data.angles),
+        "units": dict(data.units),
+        "ids": list(data.ids),
+        "system": data.system,
+        "params": list(data.params),
+        "q_levels": list(data.q_quantiles),
+        "p_levels": list(data.p_quantiles),
+        "meta": dict(data.meta),
+    }
+
+
+def number_arrays(data: "Trajectories") -> dict[str, np.ndarray]:
+    """Every array that is there, under its name; parameters and quantiles stacked."""
+    arrays = {"q": data.q, "t": data.t, "p": data.p, "v": data.v, "known": data.known}
+    if data.params:
+        arrays["params"] = np.stack(list(data.params.values()), axis=-1)
+    arrays["noise"] = data.noise
+    for name in ("q_quantiles", "p_quantiles"):
+        values = getattr(data, name)
+        if values:
+            arrays[name] = np.stack(list(values.values()))
+    return {k: x for k, x in arrays.items() if x is not None}
+
+
+def digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of a header and its arrays."""
+    sha = hashlib.sha256()
+    sha.update(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        # Not-a-number has many bit patterns; a file may change one for another.
+        array = np.where(np.isnan(arrays[name]), np.nan, arrays[name]).astype("<f8")
+        sha.update(f"{name}{array.shape}".encode())
+        sha.update(np.ascontiguousarray(array).tobytes())
+    return sha.hexdigest()
+
+
+def fingerprint(data: "Trajectories") -> str:
+    """SHA-256 over the contents, `meta` left out."""
+    return digest(header_dict(data) | {"meta": None}, number_arrays(data))

@@ -1,0 +1,170 @@
+"""The estimator end to end on a small problem: fit, complete, infer, interpolate, save, load."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dhn
+from dhn.errors import UserError
+from dhn.evaluation.extrapolation import LinearDMD, persistence
+from dhn.evaluation.metrics import compare
+from dhn.evaluation.uncertainty import coverage
+
+
+@pytest.fixture(scope="module")
+def data():
+    return (
+        dhn.simulate("single_pendulum", trajectories=60, seed=0),
+        dhn.simulate("single_pendulum", trajectories=20, seed=1),
+    )
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    with jax.enable_x64(False):
+        return dhn.DHN(width=32, depth=2, latent_size=4, seed=0).fit(data[0], steps=800)
+
+
+def test_completion_beats_persistence_and_a_linear_model_by_far(data, model):
+    train, test = data
+    found = compare(model.complete(test, 16), test).summary()["mse"]
+    still = compare(persistence(test[:, :16], 113), test).summary()["mse"]
+    linear = compare(LinearDMD.fit(train).forecast(test[:, :16], 113), test).summary()["mse"]
+    assert found < 1e-2 * min(still, linear)
+    assert found < 1e-3
+
+
+def test_a_forecast_keeps_what_was_observed_and_marks_what_was_not(data, model):
+    test = data[1]
+    found = model.forecast(test[:, :16], 20)
+    np.testing.assert_array_equal(found.q[:, :16], test.q[:, :16])
+    assert found.known[:, :16].all() and not found.known[:, 16:].any()
+    np.testing.assert_allclose(found.t, test.t[:36])
+
+
+def test_samples_give_ordered_quantiles_and_are_reproducible(data, model):
+    test = data[1]
+    first = model.forecast(test[:, :16], 20, samples=8, seed=3)
+    again = model.forecast(test[:, :16], 20, samples=8, seed=3)
+    other = model.forecast(test[:, :16], 20, samples=8, seed=4)
+    assert (first.q_quantiles[0.05] <= first.q_quantiles[0.95]).all()
+    np.testing.assert_array_equal(first.q_quantiles[0.25], again.q_quantiles[0.25])
+    assert not np.array_equal(first.q_quantiles[0.25], other.q_quantiles[0.25])
+    # One sample is the plain forecast, without any draw.
+    np.testing.assert_array_equal(model.forecast(test[:, :16], 20, seed=9).q, first.q)
+
+
+def test_the_length_of_the_pendulum_is_read_off_its_code(data, model):
+    test = data[1]
+    error = np.mean((model.infer(test, "l") - test.params["l"]) ** 2)
+    assert error < 0.05 * np.var(test.params["l"])
+
+
+def test_interpolation_returns_known_states_unchanged(data, model):
+    test = data[1]
+    fine = model.interpolate(test.resample(4), 4)
+    np.testing.assert_array_equal(fine.q[:, ::4], test.q[:, ::4])
+    assert compare(fine, test).summary()["mse"] < 1e-5
+
+
+@pytest.mark.slow
+def test_noisy_observations_are_fitted_as_a_whole(data, model):
+    noisy = dhn.simulate("single_pendulum", trajectories=20, seed=1, noise=0.05)
+    assert noisy.noise is not None
+    truth = data[1]
+    plain = compare(model.forecast(noisy[:, :32], 40, method="codes"), truth).summary()["median"]
+    shot = compare(model.forecast(noisy[:, :32], 40), truth).summary()["median"]
+    assert shot < 0.5 * plain
+    smooth = model.denoise(noisy[:, :48])
+    error = np.mean((smooth.q - truth.q[:, :48]) ** 2)
+    assert error < 0.3 * np.mean((noisy.q[:, :48] - truth.q[:, :48]) ** 2)
+
+
+def test_a_saved_model_needs_nothing_repeated(data, model, tmp_path):
+    model.save(tmp_path / "run")
+    loaded = dhn.load(tmp_path / "run")
+    test = data[1]
+    np.testing.assert_array_equal(model.complete(test, 16).q, loaded.complete(test, 16).q)
+    np.testing.assert_array_equal(model.infer(test, "l"), loaded.infer(test, "l"))
+    assert loaded.config == model.config
+
+
+BAD_INPUT = {
+    "other dimension": (
+        lambda m, d: m.forecast(dhn.simulate("double_pendulum", trajectories=2, seed=0), 5),
+        r"trained on 1 coordinates \(theta\), but these data have 2 \(theta1, theta2\)",
+    ),
+    "too few states": (
+        lambda m, d: m.forecast(d[:, :1], 5),
+        r"at least 2 consecutive observed states",
+    ),
+    "other time step": (
+        lambda m, d: m.forecast(d.resample(2), 5),
+        r"trained with time step 0\.078125, but these data have 0\.15625",
+    ),
+    "no steps": (lambda m, d: m.forecast(d, 0), r"steps must be at least 1; got 0"),
+    "nothing left": (lambda m, d: m.complete(d, 129), r"observe must lie between 1 and 128"),
+    "unknown parameter": (
+        lambda m, d: m.infer(d, "mass"),
+        r"no parameter 'mass' to learn from; they have: .*l",
+    ),
+    "no momenta": (
+        lambda m, d: m.forecast(d.replace(p=None), 5),
+        r"neither momenta p nor velocities v",
+    ),
+    "factor of one": (lambda m, d: m.interpolate(d, 1), r"factor must be at least 2; got 1"),
+    "a gap at the end": (
+        lambda m, d: m.forecast(d.replace(known=np.arange(129) < np.full((20, 1), 128)), 5),
+        r"trajectory 0 has a gap there",
+    ),
+    "noise unknown": (lambda m, d: m.denoise(d), r"how noisy the measurements are"),
+    "untrained": (lambda m, d: dhn.DHN().forecast(d, 5), r"not been trained; call fit"),
+    "unknown option": (
+        lambda m, d: dhn.DHN(widht=3),
+        r"unknown option 'widht'. Did you mean 'width'",
+    ),
+    "bad value": (lambda m, d: dhn.DHN(block_size=0), r"block_size: .*greater than or equal to 1"),
+    "unknown preset": (lambda m, d: dhn.DHN("papre"), r"unknown preset 'papre'; expected one of"),
+    "stride too long": (
+        lambda m, d: dhn.DHN(stride=200, width=4).fit(d, steps=1),
+        r"a window needs 201 states .* have only 129",
+    ),
+    "no folder": (lambda m, d: dhn.load("nowhere"), r"nowhere is not a folder"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_gets_one_clear_line(case, data, model):
+    act, message = BAD_INPUT[case]
+    with pytest.raises(UserError, match=message) as caught:
+        act(model, data[1])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_calibrated_bands_cover_what_they_claim(data):
+    """On trajectories that neither training nor calibration has seen."""
+    train = dhn.simulate("single_pendulum", trajectories=200, seed=2)
+    model = dhn.DHN(width=32, depth=2, latent_size=4, validation=0.2)
+    model.fit(train, steps=400, calibrate=True)
+    test = dhn.simulate("single_pendulum", trajectories=100, seed=3)
+    found = coverage(model.forecast(test[:, :16], 113, samples=8), test)
+    # 40 calibration trajectories and 100 test ones: a few points of chance.
+    assert abs(found["50 %"] - 0.5) < 0.12
+    assert abs(found["90 %"] - 0.9) < 0.07
+
+
+@pytest.mark.slow
+def test_learned_damping_finds_the_true_rate():
+    """dp/dt = -dH/dq - gamma p with a rate for each trajectory; zero where there is none."""
+    for gamma in (0.0, (0.1, 0.3)):
+        train = dhn.simulate("mass_spring", trajectories=60, seed=0, damping=gamma)
+        model = dhn.DHN(width=32, depth=2, latent_size=4, damping="learned").fit(train, steps=1500)
+        made = model.trained
+        rate = np.asarray(made.model.finest.damping.rate(jnp.asarray(made.codes)))
+        if gamma == 0.0:
+            assert np.abs(rate).max() < 0.01
+        else:
+            truth = train.params["gamma"]
+            assert np.abs(rate / truth - 1).mean() < 0.05

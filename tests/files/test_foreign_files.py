@@ -1,0 +1,138 @@
+"""Files that somebody else made: by name, or with a word about what is what."""
+
+import numpy as np
+import pytest
+import scipy.io
+
+from dhn.errors import UserError
+from dhn.files import read, write
+from dhn.trajectories import Trajectories
+
+
+def table(tmp_path, content, columns=None, **fields):
+    path = tmp_path / "table.csv"
+    path.write_text(content)
+    return read(path, columns, **fields)
+
+
+def test_names_tell_coordinates_momenta_and_parameters(tmp_path):
+    data = table(tmp_path, "trajectory,t,theta,p_theta,length\na,0,1,2,5\na,1,3,4,5\nb,0,5,6,7\n")
+    assert data.names == ("theta",) and data.ids == ("a", "b")
+    assert data.q[0, :, 0].tolist() == [1, 3] and data.p[1, 0, 0] == 6
+    assert data.params["length"].tolist() == [5, 7]
+    assert data.t.tolist() == [0, 1] and data.lengths.tolist() == [2, 1]
+
+
+def test_q1_p1_and_semicolons(tmp_path):
+    data = table(tmp_path, "t;q1;q2;p1;p2\r\n0;1;2;3;4\r\n\r\n1;5;;7;8\r\n")
+    assert data.names == ("q1", "q2") and data.p[0, 0].tolist() == [3, 4]
+    assert data.known.tolist() == [[True, False]]
+
+
+def test_a_mapping_names_foreign_columns_and_leaves_out_the_rest(tmp_path):
+    content = "run,time,angle,omega,temperature,len\n7,0,1,2,20,3\n7,1,2,3,21,3\n9,5,1,2,22,4\n"
+    columns = {"run": "trajectory", "time": "t", "angle": "q:theta", "omega": "v", "len": "param:l"}
+    data = table(tmp_path, content, columns, angles=(True,), system="pendulum")
+    assert data.names == ("theta",) and data.ids == ("7", "9") and data.angles == (True,)
+    assert data.v[0, :, 0].tolist() == [2, 3] and data.p is None
+    assert data.params["l"].tolist() == [3, 4] and data.system == "pendulum"
+    assert data.t.shape == (2, 2)
+
+
+def test_velocities_pair_by_order_or_by_name(tmp_path):
+    content = "t,a,b,wb,wa\n0,1,2,20,10\n"
+    by_order = {"a": "q", "b": "q", "wa": "v", "wb": "v"}
+    by_name = {"wb": "v:b", "wa": "v:a", "a": "q", "b": "q"}
+    for columns in (by_order, by_name):
+        assert table(tmp_path, content, columns).v[0, 0].tolist() == [10, 20]
+
+
+def test_rows_of_trajectories_may_alternate(tmp_path):
+    data = table(tmp_path, "trajectory,t,q\nb,0,1\na,0,2\nb,1,3\na,1,4\n")
+    assert data.ids == ("b", "a") and data.q[..., 0].tolist() == [[1, 3], [2, 4]]
+
+
+def test_a_column_can_be_left_out(tmp_path):
+    content = "t,q,p,note\n0,1,2,good\n1,2,3,bad\n"
+    with pytest.raises(UserError, match="line 2, column 'note': 'good' is not a number"):
+        table(tmp_path, content)
+    assert not table(tmp_path, content, {"note": None}).params
+
+
+def test_quantile_columns_are_recognised(tmp_path):
+    data = table(tmp_path, "t,x,v_x,x_q05,x_q95,v_x_q50\n0,1,2,0.5,1.5,2\n")
+    assert list(data.q_quantiles) == [0.05, 0.95] and list(data.p_quantiles) == [0.5]
+    assert data.q_quantiles[0.95][0, 0, 0] == 1.5
+
+
+def test_unequal_runs_on_one_grid_share_their_times(tmp_path):
+    data = table(tmp_path, "trajectory,t,q\na,0,1\na,1,2\na,2,3\nb,0,4\n")
+    assert data.t.tolist() == [0, 1, 2] and data.lengths.tolist() == [3, 1]
+
+
+def test_a_byte_order_mark_does_not_hide_the_first_column(tmp_path):
+    path = tmp_path / "excel.csv"
+    path.write_bytes(b"\xef\xbb\xbft,q\r\n0,1\r\n")
+    assert read(path).names == ("q",)
+
+
+def test_our_csv_stays_readable_as_a_plain_table(tmp_path):
+    q = np.random.default_rng(0).normal(size=(2, 3, 2))
+    data = Trajectories(q=q, t=[0, 0.1, 0.3], p=q + 1, params={"l": [1, 2]}, names=("x", "y"))
+    path = tmp_path / "ours.csv"
+    write(data, path)
+    lines = path.read_text().splitlines(keepends=True)
+    assert lines[0].startswith("# dhn {")
+    assert lines[1] == "trajectory,t,x,y,p_x,p_y,known,l\n"
+    path.write_text("".join(lines[1:]))
+    assert read(path).equals(data)
+
+
+@pytest.mark.parametrize(
+    "q, t, shape",
+    [
+        (np.zeros((4, 5, 2)), np.arange(5.0), (4, 5, 2)),
+        (np.zeros((5, 2)), np.arange(5.0), (1, 5, 2)),
+        (np.zeros((4, 5)), np.arange(5.0), (4, 5, 1)),
+        (np.zeros(5), np.arange(5.0), (1, 5, 1)),
+        (np.zeros((5, 5)), np.tile(np.arange(5.0), (5, 1)), (5, 5, 1)),
+        (np.zeros((4, 5), np.float32), np.arange(5), (4, 5, 1)),
+    ],
+)
+@pytest.mark.parametrize("ending", [".npz", ".mat", ".h5"])
+def test_plain_arrays_of_any_customary_shape(tmp_path, ending, q, t, shape):
+    path = tmp_path / f"plain{ending}"
+    arrays = {"q": q, "p": q + 1, "t": t, "g": 9.81}
+    if ending == ".npz":
+        np.savez(path, **arrays)
+    elif ending == ".mat":
+        scipy.io.savemat(path, arrays)
+    else:
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+    if ending == ".mat" and q.ndim == 1:
+        q = q[None]  # MATLAB has no vectors: a row means one trajectory of one coordinate
+    data = read(path)
+    assert data.q.shape == shape and (data.p == 1).all()
+    assert data.params["g"].tolist() == [9.81] * shape[0]
+
+
+def test_variables_can_be_mapped_one_a_coordinate(tmp_path):
+    path = tmp_path / "plain.mat"
+    time = np.arange(5.0)
+    arrays = {"Time": time[:, None], "x": time, "y": 2 * time, "dx": time + 1, "dy": time + 2}
+    scipy.io.savemat(path, arrays | {"comment": "measured on a Tuesday"})
+    columns = {"Time": "t", "x": "q", "y": "q:height", "dx": "v:x", "dy": "v:height"}
+    data = read(path, columns)
+    assert data.names == ("x", "height") and data.q[0, 2].tolist() == [2, 4]
+    assert data.v[0, 0].tolist() == [1, 2]
+
+
+def test_a_mapping_overrides_what_our_own_file_says(tmp_path):
+    q = np.ones((1, 2, 1))
+    path = tmp_path / "ours.csv"
+    write(Trajectories(q=q, t=[0, 1], p=q, names=("x",), params={"l": [3.0]}), path)
+    data = read(path, {"x": "q:y"})
+    assert data.names == ("y",) and data.p is None and not data.params
