@@ -4,7 +4,7 @@ import jax
 import jax.random as jr
 import numpy as np
 import pytest
-from tests.inference.oscillator import CONTEXT, exact_model, exact_states, prior
+from tests.estimator.oscillator import CONTEXT, exact_model, exact_states, prior
 
 from dhn.blocks import StateBlock
 from dhn.codes.autodecode import autodecode

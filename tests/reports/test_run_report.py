@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-import synthetic
+from tests.reproduction import synthetic
 
 import dhn
 from dhn.cli import main

@@ -232,7 +232,7 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits):
         u, objective, hessian = levenberg_marquardt(with_prior, u, max_iterations)
         # Some trajectories obey the model less well than the training set on average.
         scatter = jnp.maximum(objective / counted, 1.0)[:, None, None]
-        return (u, hessian, *_local_gaussian(u, hessian / scatter, others)), None
+        return (u, hessian, *local_gaussian(u, hessian / scatter, others)), None
 
     one = jnp.broadcast_to(jnp.eye(r, dtype=start.dtype), (n, r, r))
     first = (start, one, jnp.zeros_like(start), one)
@@ -254,7 +254,7 @@ def _glances(windows: StateBlock, complete):
     return jax.tree.map(lambda x: x[rows], windows), jnp.take_along_axis(complete, chosen, axis=1)
 
 
-def _local_gaussian(u, hessian, others):
+def local_gaussian(u, hessian, others):
     """Centre and square root of the precision of the training codes that are nearest to each code.
 
     Near is what the observed states can hardly tell apart, so the distance is measured by the

@@ -1,0 +1,318 @@
+"""`reconstruct`: a trained model and a question in, a posterior out.
+
+Every task is a mask. A forecast is unknown states at the end, an interpolation unknown states in
+between, denoising is known states with noise, and inference is a view of the code.
+"""
+
+import dataclasses
+from typing import NamedTuple, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dhn.blocks import StateBlock
+from dhn.codes.autodecode import NEIGHBOURS, CodePrior, local_gaussian
+from dhn.codes.batches import in_batches
+from dhn.models.contract import AbstractForecaster
+from dhn.reconstruct.forecast import forecast
+from dhn.reconstruct.guess import Examples, first_guess, from_examples
+from dhn.reconstruct.posterior import Posterior, Result
+from dhn.reconstruct.question import Between, Question, nothing_between
+from dhn.reconstruct.smoother import CodeGaussian, Frame, Smoother, covariances, iterate
+from dhn.reconstruct.windows import residual_size, window_length
+
+EXACT = 1e-2
+"""Noise of a measurement without any, as a share of the model's own one-step error."""
+DOUBTFUL = 4.0
+"""Mean squared residual, in expected units, above which other first guesses are tried."""
+POOR = 25.0
+"""Mean squared residual, in expected units, above which a fit is reported as poor."""
+RETRIES = 3
+"""Other first guesses that are tried."""
+FAR = 2.0
+"""Distance of a code from the mean, in units of the farthest training code, outside training."""
+BEYOND = 0.5
+"""Share of the training set's range that a state may leave it by."""
+VAGUE = 0.7
+"""Posterior standard deviation of the leading direction of a code, in units of the prior's, above
+which the code counts as not identified."""
+BATCH = 128
+"""Trajectories solved side by side: bounds memory, and one compiled program serves any number."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Knowledge:
+    """All that an answer needs from training."""
+
+    model: AbstractForecaster
+    prior: CodePrior
+    examples: Examples
+    change: float
+    """Typical change of a scaled state over one step of the grid."""
+
+
+class _Path(NamedTuple):
+    """The best path so far of every trajectory, up to the last known number."""
+
+    states: Float[np.ndarray, "n span m"]
+    code: Float[np.ndarray, "n r"]
+    misfit: Float[np.ndarray, " n"]
+    """Objective over the number of residuals: about 1 or less for a good fit."""
+    hessian: Float[np.ndarray, "n r r"]
+    converged: Bool[np.ndarray, " n"]
+    iterations: Float[np.ndarray, " n"]
+
+
+def reconstruct(
+    knowledge: Knowledge,
+    values: Float[np.ndarray, "n T m"],
+    known: Bool[np.ndarray, "n T m"],
+    noise: Float[np.ndarray, "n T m"],
+    *,
+    between: Between | None = None,
+    solver: Smoother | None = None,
+) -> Posterior:
+    """The posterior of all states and of the codes.
+
+    Arguments:
+        knowledge: Model, prior of codes and what training left for first guesses.
+        values: Scaled numbers `[q, p]`; ignored where unknown.
+        known: Which of them are known.
+        noise: Their standard deviations; 0 for exact numbers.
+        between: Measurements at times between the states of the grid.
+        solver: Constants of the iteration.
+
+    Returns:
+        Means, standard deviations, codes, and a result for every trajectory.
+    """
+    n, T, m = values.shape
+    prior = knowledge.prior
+    least = EXACT * prior.noise * knowledge.change
+    values = np.where(known, values, 0.0)
+    weight = np.where(known, 1.0 / np.maximum(noise, least) ** 2, 0.0)
+    between = nothing_between(n, T, m) if between is None else between
+    typical = float(np.sqrt(np.mean(noise[known] ** 2))) if known.any() else 0.0
+    whiten = np.linalg.pinv(prior.basis).T
+    rows = np.arange(n)
+    with jax.enable_x64(True):
+        model = _double(knowledge.model)
+        job = _Job(model, prior, values, weight, between, solver or Smoother())
+        span = job.span
+        states, codes = first_guess(
+            model, prior, knowledge.examples, values[:, :span], known[:, :span],
+            np.sqrt(2) * typical / knowledge.change,
+        )  # fmt: skip
+        prior_all = job.global_prior(rows)
+        path = job.solve(rows, states, (codes - prior.mean) @ whiten, prior_all)
+        for attempt in range(RETRIES):
+            poor = np.flatnonzero((path.misfit > DOUBTFUL) | ~path.converged)
+            if not len(poor):
+                break
+            states, codes = from_examples(
+                knowledge.examples, values[poor][:, :span], known[poor][:, :span], attempt
+            )
+            start = (codes - prior.mean) @ whiten
+            path = _better(path, poor, job.solve(poor, states, start, job.global_prior(poor)))
+        if len(prior.codes) >= 2 * NEIGHBOURS:
+            prior_all = job.local_prior(path)
+            path = job.solve(rows, path.states, path.code, prior_all)
+        whole = _with_tail(model, path.states, prior.mean + path.code @ prior.basis.T, T)
+        return job.posterior(path, whole, prior_all, knowledge.examples)
+
+
+def _better(path: _Path, rows: Int[np.ndarray, " k"], other: _Path) -> _Path:
+    """`path` with those of `rows` replaced that `other` fits better."""
+    better = other.misfit < path.misfit[rows]
+
+    def replaced(old, new):
+        old = np.array(old)
+        old[rows[better]] = new[better]
+        return old
+
+    return _Path(*(replaced(*pair) for pair in zip(path, other, strict=True)))
+
+
+def _double(model: AbstractForecaster) -> AbstractForecaster:
+    """The same weights in double precision."""
+    return jax.tree.map(lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x, model)
+
+
+def padded_length(states: int) -> int:
+    """States that `states` are padded to, so that few lengths compile: at most a fifth more."""
+    steps = max(states - 1, 1)
+    unit = max(1, 1 << max(steps.bit_length() - 3, 0))
+    return -(-steps // unit) * unit + 1
+
+
+def _with_tail(
+    model: AbstractForecaster,
+    states: Float[np.ndarray, "n span m"],
+    codes: Float[np.ndarray, "n k"],
+    T: int,
+) -> Float[np.ndarray, "n T m"]:
+    """States up to `T`: beyond the last known number the most probable path is the model's own."""
+    missing = T - states.shape[1]
+    if missing <= 0:
+        return states
+    d = states.shape[2] // 2
+    block = StateBlock(states[..., :d], states[..., d:])
+    tail = forecast(model, block, codes, missing, jax.random.key(0))
+    return np.concatenate([states, np.concatenate([tail.q, tail.p], axis=-1)], axis=1)
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Job:
+    """One question with all that stays the same while it is solved."""
+
+    model: AbstractForecaster
+    prior: CodePrior
+    values: Float[np.ndarray, "n T m"]
+    weight: Float[np.ndarray, "n T m"]
+    between: Between
+    solver: Smoother
+
+    @property
+    def span(self) -> int:
+        """States up to the last known number, or one window if there are fewer."""
+        known = (self.weight > 0).any((0, 2))
+        if self.between.fraction.shape[2]:
+            known[1:] |= (self.between.weight > 0).any((0, 2, 3))
+        last = int(np.flatnonzero(known)[-1]) + 1 if known.any() else 1
+        return min(max(last, window_length(self.model) + 1), self.values.shape[1])
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of a window residual.
+
+        The residuals of a window with blocks repeat each other. Widening all of them keeps the
+        information of one window at that of the states it adds.
+        """
+        m = self.values.shape[2]
+        new = m * max(self.model.step_length, 1)
+        return self.prior.noise * float(np.sqrt(residual_size(self.model, m // 2) / new))
+
+    @property
+    def frame(self) -> Frame:
+        return Frame(jnp.asarray(self.prior.mean), jnp.asarray(self.prior.basis))
+
+    def global_prior(self, rows: Int[np.ndarray, " k"]) -> CodeGaussian:
+        """The Gaussian of all training codes, in which codes are white."""
+        r = self.prior.basis.shape[1]
+        count = len(rows)
+        return CodeGaussian(np.zeros((count, r)), np.broadcast_to(np.eye(r), (count, r, r)))
+
+    def local_prior(self, path: _Path) -> CodeGaussian:
+        """The Gaussian of the training codes that fit each trajectory nearly as well."""
+        others = jnp.asarray(self.prior.codes)
+        scatter = np.maximum(path.misfit, 1.0)[:, None, None]
+        parts = (path.code, path.hessian / scatter)
+        return CodeGaussian(*in_batches(lambda x: _local(*x, others), parts, BATCH))
+
+    def question(self, part, states: int) -> tuple[Question, CodeGaussian, Float[np.ndarray, "k"]]:
+        values, weight, guess, between, gaussian = part
+        length = jnp.full(values.shape[0], states)
+        sigma = jnp.full(values.shape[0], self.sigma)
+        return Question(values, weight, guess, length, between), gaussian, sigma
+
+    def parts(self, rows, guess: Float[np.ndarray, "k S m"], gaussian: CodeGaussian):
+        """Arrays of these trajectories, padded in time."""
+        states = guess.shape[1]
+        more = padded_length(states) - states
+
+        def cut(x, length, extra):
+            return np.pad(x[rows][:, :length], [(0, 0), (0, extra)] + [(0, 0)] * (x.ndim - 2))
+
+        between = Between(*(cut(x, states - 1, more) for x in self.between))
+        guess = np.pad(guess, [(0, 0), (0, more), (0, 0)], mode="edge")
+        values, weight = (cut(x, states, more) for x in (self.values, self.weight))
+        return values, weight, guess, between, gaussian
+
+    def solve(
+        self,
+        rows: Int[np.ndarray, " k"],
+        states: Float[np.ndarray, "k span m"],
+        code: Float[np.ndarray, "k r"],
+        gaussian: CodeGaussian,
+    ) -> _Path:
+        """Iterate from these states and whitened codes."""
+        span = states.shape[1]
+        ties = (span - window_length(self.model) + 1) * self.values.shape[2]
+
+        def run(arrays):
+            code, part = arrays
+            question, gaussian, sigma = self.question(part, span)
+            found = iterate(self.model, question, code, self.frame, gaussian, sigma, self.solver)
+            numbers = (question.weight > 0).sum((1, 2))
+            numbers = numbers + (question.between.weight > 0).sum((1, 2, 3))
+            total = found.data_misfit + found.model_misfit / sigma**2 + found.prior_misfit
+            return _Path(
+                states=found.states[:, :span],
+                code=found.code,
+                misfit=total / (numbers + ties + code.shape[1]),
+                hessian=found.code_hessian,
+                converged=found.converged,
+                iterations=jnp.full(len(code), found.iterations, jnp.float64),
+            )
+
+        return _Path(*in_batches(run, (code, self.parts(rows, states, gaussian)), BATCH))
+
+    def posterior(
+        self,
+        path: _Path,
+        whole: Float[np.ndarray, "n T m"],
+        gaussian: CodeGaussian,
+        examples: Examples,
+    ) -> Posterior:
+        """Covariances along the whole path, and what is to be said of each trajectory."""
+        n, T, m = whole.shape
+        span = path.states.shape[1]
+
+        def run(arrays):
+            code, scatter, part = arrays
+            question, gaussian, sigma = self.question(part, T)
+            states, code, root, code_root = covariances(
+                self.model, question, question.guess, code, self.frame, gaussian, sigma * scatter
+            )
+            deviation = jnp.sqrt((root**2).sum(-1))[:, :T]
+            return states[:, :T], code, deviation, root[:, T - 1], code_root
+
+        # A trajectory that the model explains worse than usual has a wider posterior.
+        scatter = np.sqrt(np.maximum(path.misfit, 1.0))
+        parts = (path.code, scatter, self.parts(np.arange(n), whole, gaussian))
+        states, code, deviation, end, code_root = in_batches(run, parts, BATCH)
+        sound = np.isfinite(states).all((1, 2))
+        states = np.where(sound[:, None, None], states, whole)
+        states[:, span:] = whole[:, span:]
+        result = np.full(n, Result.OK)
+        spread = np.sqrt((code_root**2).sum(-1))[:, 0]
+        result[spread > VAGUE] = Result.NOT_IDENTIFIABLE
+        result[self._outside(states, code, examples)] = Result.OUTSIDE_TRAINING
+        result[path.misfit > POOR] = Result.POOR_FIT
+        result[~path.converged | ~sound] = Result.NOT_CONVERGED
+        return Posterior(
+            states=states,
+            deviation=deviation,
+            end_root=end,
+            codes=self.prior.mean + code @ self.prior.basis.T,
+            code_root=np.einsum("kr,nrs->nks", self.prior.basis, code_root),
+            fit=path.misfit,
+            result=result,
+            iterations=int(path.iterations.max(initial=0)),
+        )
+
+    def _outside(self, states, code, examples: Examples) -> Bool[np.ndarray, " n"]:
+        """Codes or states far from those of training."""
+        size = np.sqrt((code**2).sum(1))
+        farthest = np.sqrt((self.prior.codes**2).sum(1).max())
+        low, high = np.nanmin(examples.states, axis=(0, 1)), np.nanmax(examples.states, axis=(0, 1))
+        margin = BEYOND * (high - low)
+        beyond = (states < low - margin) | (states > high + margin)
+        return (size > FAR * farthest) | beyond.any((1, 2))
+
+
+_local = jax.jit(local_gaussian)

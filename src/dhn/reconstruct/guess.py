@@ -1,0 +1,257 @@
+"""First guesses of states and codes, from whatever a question contains.
+
+Three sources, by what is known. A run of complete windows determines the code and, by rolling the
+model forward, every state behind it. Scattered numbers are joined by splines, missing momenta
+follow from velocities. A coordinate that is never measured is taken from the training trajectory
+that agrees best with the rest.
+"""
+
+import dataclasses
+from typing import final
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.interpolate import CubicSpline
+
+from dhn.blocks import StateBlock
+from dhn.codes.autodecode import CodePrior, autodecode
+from dhn.models.contract import AbstractForecaster
+from dhn.reconstruct.forecast import forecast
+
+SPLINE_ERROR = 0.1
+"""Assumed error of a spline's window residual, in units of a typical change."""
+LEAST_WINDOWS = 4
+"""Complete windows from which a code is fitted; with fewer of them all known numbers are joined."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Examples:
+    """What training leaves behind for first guesses."""
+
+    momentum: Float[np.ndarray, "d d"]
+    """Least-squares map from the change of `q` per grid step to `p`, in scaled units."""
+    states: Float[np.ndarray, "e T m"]
+    """Some training trajectories, scaled; NaN where a number is unknown."""
+    codes: Float[np.ndarray, "e k"]
+
+    MOST = 64
+    """Trajectories kept: enough to begin from, small in a saved model."""
+
+    @classmethod
+    def make(
+        cls, states: Float[np.ndarray, "n T m"], codes: Float[np.ndarray, "n k"]
+    ) -> "Examples":
+        """From the scaled training set; unknown numbers are NaN."""
+        d = states.shape[2] // 2
+        q, p = states[..., :d], states[..., d:]
+        change = (q[:, 2:] - q[:, :-2]) / 2
+        pairs = np.isfinite(change).all(-1) & np.isfinite(p[:, 1:-1]).all(-1)
+        momentum = np.eye(d)
+        if pairs.any():
+            momentum = np.linalg.lstsq(change[pairs], p[:, 1:-1][pairs], rcond=None)[0].T
+        # The most complete ones, spread over the training set.
+        share = np.isfinite(states).mean((1, 2))
+        good = np.flatnonzero(share >= 0.9 * share.max())
+        rows = good[np.unique(np.linspace(0, len(good) - 1, cls.MOST).astype(int))]
+        return cls(momentum, states[rows].astype(np.float32), codes[rows])
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "examples/momentum": self.momentum,
+            "examples/states": self.states,
+            "examples/codes": self.codes,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Examples":
+        names = ("momentum", "states", "codes")
+        return cls(*(arrays[f"examples/{name}"] for name in names))
+
+
+def first_guess(
+    model: AbstractForecaster,
+    prior: CodePrior,
+    examples: Examples,
+    values: Float[np.ndarray, "n T m"],
+    known: Bool[np.ndarray, "n T m"],
+    noise: float,
+) -> tuple[Float[np.ndarray, "n T m"], Float[np.ndarray, "n k"]]:
+    """States and codes to begin with.
+
+    Arguments:
+        model: A trained model, in double precision.
+        prior: Of the codes.
+        examples: What training left behind for guesses.
+        values, known: Scaled numbers and which of them are known.
+        noise: Window residual that measurement noise explains, in units of a typical change.
+
+    Returns:
+        A finite guess of every state, and codes.
+    """
+    joined, nearest = join_known(values, known, examples)
+    complete = known.all(-1)
+    length = max(shape.reach for shape in model.window_shapes) + 1
+    rich = _runs(complete, length) >= LEAST_WINDOWS
+    codes = np.array(examples.codes[nearest])
+    level = float(np.hypot(prior.noise, noise))
+    d = values.shape[2] // 2
+
+    def fitted(rows, states, usable, level):
+        block = StateBlock(states[rows][..., :d], states[rows][..., d:])
+        return autodecode(model, block, usable[rows], prior, noise=level).codes
+
+    if rich.any():
+        rows = np.flatnonzero(rich)
+        codes[rows] = fitted(rows, joined, complete, level)
+        joined[rows] = fill_gaps(model, joined[rows], complete[rows], codes[rows])
+    if not rich.all():
+        rows = np.flatnonzero(~rich)
+        inside = _hull(known.any(-1))
+        codes[rows] = fitted(rows, joined, inside, max(level, SPLINE_ERROR))
+    return joined, codes
+
+
+def join_known(
+    values: Float[np.ndarray, "n T m"], known: Bool[np.ndarray, "n T m"], examples: Examples
+) -> tuple[Float[np.ndarray, "n T m"], np.ndarray]:
+    """Splines through the known numbers; what is never known from velocities or an example.
+
+    Returns:
+        The joined states, and the row of the nearest example for each trajectory.
+    """
+    n, T, m = values.shape
+    d = m // 2
+    time = np.arange(T)
+    found = np.full((n, T, m), np.nan)
+    for j in range(m):
+        patterns, inverse = np.unique(known[:, :, j], axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            at = np.flatnonzero(pattern)
+            if len(at):
+                rows = np.flatnonzero(inverse == number)
+                found[rows, :, j] = _join(time, at, values[rows][:, at, j])
+    nearest = _nearest(np.where(known, values, np.nan), examples)
+    never = ~known.any(1)
+    example = _lengthened(examples.states, T)
+    for i in np.flatnonzero(never.any(1)):
+        found[i][:, never[i]] = example[nearest[i]][:, never[i]]
+        if never[i, d:].any() and not never[i, :d].any():
+            change = np.gradient(found[i, :, :d], axis=0)
+            found[i][:, d:] = np.where(never[i, d:], change @ examples.momentum.T, found[i][:, d:])
+    return np.nan_to_num(found), nearest
+
+
+def _join(time: np.ndarray, at: np.ndarray, values: Float[np.ndarray, "k a"]) -> np.ndarray:
+    """A cubic spline between known numbers, constant outside them."""
+    inside = np.clip(time, at[0], at[-1])
+    if len(at) >= 4:
+        return CubicSpline(at, values, axis=1)(inside)
+    return np.stack([np.interp(inside, at, row) for row in values])
+
+
+def _nearest(values: Float[np.ndarray, "n T m"], examples: Examples) -> np.ndarray:
+    """Row of the example that agrees best with the known numbers of each trajectory."""
+    library = _lengthened(examples.states, values.shape[1]).astype(np.float64)
+    best = np.zeros(len(values), int)
+    for i, one in enumerate(values):
+        apart = np.nanmean((library - one) ** 2, axis=(1, 2)) if np.isfinite(one).any() else [0.0]
+        best[i] = int(np.nanargmin(apart)) if np.isfinite(apart).any() else 0
+    return best
+
+
+def _lengthened(states: np.ndarray, T: int) -> np.ndarray:
+    """The examples cut or padded with their last state to `T` states."""
+    index = np.minimum(np.arange(T), states.shape[1] - 1)
+    return np.nan_to_num(states[:, index])
+
+
+def _runs(complete: Bool[np.ndarray, "n T"], length: int) -> np.ndarray:
+    """Windows of `length` consecutive complete states in each trajectory."""
+    steps = complete.shape[1] - length + 1
+    if steps < 1:
+        return np.zeros(len(complete), int)
+    return np.logical_and.reduce([complete[:, i : i + steps] for i in range(length)]).sum(1)
+
+
+def _hull(any_known: Bool[np.ndarray, "n T"]) -> Bool[np.ndarray, "n T"]:
+    """From the first known state of each trajectory to the last."""
+    first = np.logical_or.accumulate(any_known, axis=1)
+    last = np.logical_or.accumulate(any_known[:, ::-1], axis=1)[:, ::-1]
+    return first & last
+
+
+def fill_gaps(
+    model: AbstractForecaster,
+    states: Float[np.ndarray, "n T m"],
+    complete: Bool[np.ndarray, "n T"],
+    codes: Float[np.ndarray, "n k"],
+    least: int = 4,
+) -> Float[np.ndarray, "n T m"]:
+    """Gaps of `least` states or more, filled by rolling the model forward from the last states.
+
+    Arguments:
+        states: Scaled states; complete ones are kept.
+        complete: States of which every number is known.
+        codes: One a trajectory.
+        least: Shorter gaps keep their spline.
+
+    Returns:
+        States with the gaps filled wherever enough complete states come before them.
+    """
+    n, T, m = states.shape
+    d, context = m // 2, model.context_length
+    states = states.copy()
+    jobs = []
+    for i in range(n):
+        edges = np.flatnonzero(np.diff(np.concatenate([[1], complete[i].astype(int), [1]])))
+        for first, stop in zip(edges[::2], edges[1::2], strict=True):
+            if stop - first >= least and first >= context and complete[i, first - context : first].all():
+                jobs.append((i, first, stop))
+    if not jobs:
+        return states
+    rows = np.array([i for i, _, _ in jobs])
+    steps = max(stop - first for _, first, stop in jobs)
+    start = np.stack([states[i, first - context : first] for i, first, _ in jobs])
+    block = StateBlock(start[..., :d], start[..., d:])
+    rolled = forecast(model, block, codes[rows], int(steps), jax.random.key(0))
+    rolled = np.concatenate([rolled.q, rolled.p], axis=-1)
+    for (i, first, stop), path in zip(jobs, rolled, strict=True):
+        if np.isfinite(path[: stop - first]).all():
+            states[i, first:stop] = path[: stop - first]
+    return states
+
+
+def from_examples(
+    examples: Examples,
+    values: Float[np.ndarray, "n T m"],
+    known: Bool[np.ndarray, "n T m"],
+    rank: int,
+) -> tuple[Float[np.ndarray, "n T m"], Float[np.ndarray, "n k"]]:
+    """Another guess: the training trajectory that is `rank`-th nearest to what is known.
+
+    Its distance from the known numbers is joined by splines and added.
+
+    Arguments:
+        examples: What training left behind for guesses.
+        values, known: Scaled numbers and which of them are known.
+        rank: 0 for the nearest example.
+
+    Returns:
+        A finite guess of every state, and the examples' codes.
+    """
+    T = values.shape[1]
+    library = _lengthened(examples.states, T).astype(np.float64)
+    time = np.arange(T)
+    states, codes = np.empty_like(values), []
+    for i, (one, seen) in enumerate(zip(values, known, strict=True)):
+        apart = (np.where(seen, library - one, 0.0) ** 2).sum((1, 2))
+        row = np.argsort(apart)[min(rank, len(apart) - 1)]
+        states[i] = library[row]
+        codes.append(examples.codes[row])
+        for j in range(values.shape[2]):
+            at = np.flatnonzero(seen[:, j])
+            if len(at):
+                states[i, :, j] += _join(time, at, (one[at, j] - library[row, at, j])[None])[0]
+    return states, np.array(codes)

@@ -1,0 +1,222 @@
+"""Linear least squares along time: block tridiagonal, with a border for the latent code.
+
+The unknowns are increments: `x_0 .. x_{K-1}` of size `B` each, and `c` of size `r` that all of them
+share. The objective of each trajectory is
+
+    Σ_k |W_k^½ (x_k - y_k)|² + Σ_k |A_k x_k + B_k x_{k+1} + C_k c + e_k|² + |R c - s|²
+
+`solve_steps` eliminates the states one after the other by Cholesky factors: fast, but it squares
+the condition number, which the next Gauss-Newton iteration mends. `smooth` does the same with
+orthogonal transformations (a square-root information smoother) and returns covariances accurate to
+round-off of the increments.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Terms(NamedTuple):
+    """The linearised terms of `n` trajectories, time first."""
+
+    A: Float[Array, "J n m B"]
+    B: Float[Array, "J n m B"]
+    C: Float[Array, "J n m r"]
+    e: Float[Array, "J n m"]
+    """`J = K - 1` terms that tie each state to the next."""
+    weight: Float[Array, "K n B"]
+    """`W_k`, a diagonal: the inverse variance of a direct measurement, 0 where there is none."""
+    misfit: Float[Array, "K n B"]
+    """`y_k`: the measurement minus the current state."""
+    prior_root: Float[Array, "n r r"]
+    prior_misfit: Float[Array, "n r"]
+
+
+class Step(NamedTuple):
+    """Increments, and by how much they lower the objective if the problem is linear."""
+
+    x: Float[Array, "K n B"]
+    c: Float[Array, "n r"]
+    promise: Float[Array, " n"]
+    code_hessian: Float[Array, "n r r"]
+    """Precision of `c` once the states are eliminated."""
+
+
+class Smoothed(NamedTuple):
+    """Increments with square roots of their posterior covariances."""
+
+    x: Float[Array, "K n B"]
+    c: Float[Array, "n r"]
+    x_root: Float[Array, "K n B f"]
+    """`x_root @ x_root.T` is the covariance of each state; `f = B + r`."""
+    c_root: Float[Array, "n r r"]
+
+
+def _transpose(x: Array) -> Array:
+    return jnp.swapaxes(x, -1, -2)
+
+
+def _triangular(L: Array, b: Array, *, transposed: bool = False) -> Array:
+    return jax.lax.linalg.triangular_solve(L, b, left_side=True, lower=True, transpose_a=transposed)
+
+
+def solve_steps(terms: Terms, damping: Float[Array, " n"]) -> Step:
+    """The increments that minimise the objective, damped as in Levenberg-Marquardt.
+
+    Arguments:
+        terms: The linearised terms.
+        damping: Share of the diagonal of the normal equations that is added to it.
+
+    Returns:
+        Increments and the promised decrease of half the objective.
+    """
+    n, r = terms.prior_misfit.shape
+    B = terms.weight.shape[-1]
+    damp = 1.0 + damping[:, None]
+    prior = _transpose(terms.prior_root) @ terms.prior_root
+    pull = jnp.einsum("nab,na->nb", terms.prior_root, terms.prior_misfit)
+    tiny = jnp.finfo(terms.e.dtype).tiny ** 0.5
+
+    def diagonal(D):
+        return D * (1 + damping[:, None, None] * jnp.eye(D.shape[-1], dtype=D.dtype))
+
+    def eliminate(carry, now):
+        D, F, g, P, h = carry
+        A, Bn, C, e, weight, misfit = now
+        At = _transpose(A)
+        D = D + At @ A + jnp.eye(B, dtype=D.dtype) * (weight * damp + tiny)[:, None, :]
+        D = D + (damping[:, None] * jnp.einsum("nmb,nmb->nb", A, A))[:, None, :] * jnp.eye(B)
+        E = At @ Bn
+        F = F + At @ C
+        g = g + weight * misfit - jnp.einsum("nmb,nm->nb", A, e)
+        L = jnp.linalg.cholesky(D)
+        right = jnp.concatenate([E, F, g[..., None]], axis=-1)
+        solved = _triangular(L, right)
+        e_, f_, g_ = solved[..., :B], solved[..., B : B + r], solved[..., B + r :]
+        Bt, Ct = _transpose(Bn), _transpose(C)
+        own = Bt @ Bn
+        next_D = own + (damping[:, None] * jnp.einsum("nbb->nb", own))[:, None, :] * jnp.eye(B)
+        next_D = next_D - _transpose(e_) @ e_
+        next_F = Bt @ C - _transpose(e_) @ f_
+        next_g = -jnp.einsum("nmb,nm->nb", Bn, e) - (_transpose(e_) @ g_)[..., 0]
+        CtC = Ct @ C
+        P = P + diagonal(CtC) - _transpose(f_) @ f_
+        h = h - jnp.einsum("nmr,nm->nr", C, e) - (_transpose(f_) @ g_)[..., 0]
+        gain = (g_**2).sum((1, 2))
+        return (next_D, next_F, next_g, P, h), (L, e_, f_, g_[..., 0], gain)
+
+    start = (
+        jnp.zeros((n, B, B), terms.e.dtype),
+        jnp.zeros((n, B, r), terms.e.dtype),
+        jnp.zeros((n, B), terms.e.dtype),
+        diagonal(prior),
+        pull,
+    )
+    now = (terms.A, terms.B, terms.C, terms.e, terms.weight[:-1], terms.misfit[:-1])
+    (D, F, g, P, h), kept = jax.lax.scan(eliminate, start, now)
+    D = D + jnp.eye(B, dtype=D.dtype) * (terms.weight[-1] * damp + tiny)[:, None, :]
+    g = g + terms.weight[-1] * terms.misfit[-1]
+    L = jnp.linalg.cholesky(D)
+    f_, g_ = _triangular(L, F), _triangular(L, g[..., None])
+    P = P - _transpose(f_) @ f_ + tiny * jnp.eye(r, dtype=P.dtype)
+    h = h - (_transpose(f_) @ g_)[..., 0]
+    corner = jnp.linalg.cholesky(P)
+    half = _triangular(corner, h[..., None])
+    c = _triangular(corner, half, transposed=True)
+    last = _triangular(L, g_ - f_ @ c, transposed=True)
+
+    def substitute(x, kept):
+        L, e_, f_, g_, _ = kept
+        x = _triangular(L, g_[..., None] - e_ @ x - f_ @ c, transposed=True)
+        return x, x[..., 0]
+
+    _, x = jax.lax.scan(substitute, last, kept, reverse=True)
+    x = jnp.concatenate([x, last[None, ..., 0]])
+    promise = kept[-1].sum(0) + (g_**2).sum((1, 2)) + (half**2).sum((1, 2))
+    return Step(x, c[..., 0], promise / 2, P)
+
+
+def _upper(rows: Float[Array, "n rows columns"]) -> Float[Array, "n columns columns"]:
+    """`R` of a QR decomposition, with as many rows as columns."""
+    n, height, width = rows.shape
+    if height < width:
+        rows = jnp.concatenate([rows, jnp.zeros((n, width - height, width), rows.dtype)], axis=1)
+    return jnp.linalg.qr(rows, mode="r")
+
+
+def smooth(terms: Terms) -> Smoothed:
+    """The exact solution with covariances, by orthogonal transformations alone.
+
+    Arguments:
+        terms: The linearised terms.
+
+    Returns:
+        Increments, and square roots of the covariances of every state and of `c`.
+    """
+    n, r = terms.prior_misfit.shape
+    B = terms.weight.shape[-1]
+    dtype = terms.e.dtype
+    # Columns: [x_k, x_{k+1}, c, right-hand side].
+    zero = jnp.zeros((n, B, B), dtype)
+
+    def measured(weight, misfit):
+        root = jnp.sqrt(weight)
+        rows = jnp.eye(B, dtype=dtype) * root[:, None, :]
+        return rows, (root * misfit)[..., None]
+
+    def eliminate(known, now):
+        """`known` holds rows `[x_k, c, rhs]` that summarise everything before."""
+        A, Bn, C, e, weight, misfit = now
+        rows, target = measured(weight, misfit)
+        none = jnp.zeros((n, B, r), dtype)
+        before = jnp.concatenate(
+            [known[..., :B], jnp.zeros((n, known.shape[1], B), dtype), known[..., B:]], axis=-1
+        )
+        here = jnp.concatenate([rows, zero, none, target], axis=-1)
+        tie = jnp.concatenate([A, Bn, C, -e[..., None]], axis=-1)
+        R = _upper(jnp.concatenate([before, here, tie], axis=1))
+        return R[:, B : 2 * B + r, B:], R[:, :B]
+
+    start = jnp.concatenate(
+        [jnp.zeros((n, r, B), dtype), terms.prior_root, terms.prior_misfit[..., None]], axis=-1
+    )
+    start = jnp.concatenate([start, jnp.zeros((n, B, B + r + 1), dtype)], axis=1)
+    now = (terms.A, terms.B, terms.C, terms.e, terms.weight[:-1], terms.misfit[:-1])
+    known, kept = jax.lax.scan(eliminate, start, now)
+    rows, target = measured(terms.weight[-1], terms.misfit[-1])
+    here = jnp.concatenate([rows, jnp.zeros((n, B, r), dtype), target], axis=-1)
+    R = _upper(jnp.concatenate([known, here], axis=1))[:, : B + r]
+    # A direction that nothing determines keeps a finite, very large variance.
+    joint_root = _inverse_upper(R[..., : B + r])
+    joint = (joint_root @ R[..., -1:])[..., 0]
+    x_last, c = joint[:, :B], joint[:, B:]
+
+    def substitute(carry, kept):
+        x, root = carry
+        own = _inverse_upper(kept[..., :B])
+        gain = -own @ kept[..., B : 2 * B + r]
+        state = jnp.concatenate([x, c], axis=1)[..., None]
+        new = (gain @ state + own @ kept[..., -1:])[..., 0]
+        top = jnp.concatenate([gain @ root, own], axis=-1)
+        bottom = jnp.concatenate([root[:, B:], jnp.zeros((n, r, B), dtype)], axis=-1)
+        joined = jnp.concatenate([top, bottom], axis=1)
+        root = _transpose(_upper(_transpose(joined))[:, : B + r])
+        return (new, root), (new, root[:, :B])
+
+    (_, root), (x, x_root) = jax.lax.scan(substitute, (x_last, joint_root), kept, reverse=True)
+    x = jnp.concatenate([x, x_last[None]])
+    x_root = jnp.concatenate([x_root, joint_root[None, :, :B]])
+    return Smoothed(x, c, x_root, _transpose(_upper(_transpose(joint_root[:, B:]))[:, :r]))
+
+
+def _inverse_upper(R: Float[Array, "n k k"]) -> Float[Array, "n k k"]:
+    """Inverse of a triangular matrix; a zero on the diagonal becomes a very large variance."""
+    size = R.shape[-1]
+    diagonal = jnp.einsum("naa->na", R)
+    least = jnp.finfo(R.dtype).eps ** 2
+    lift = jnp.where(jnp.abs(diagonal) < least, least, 0.0)
+    R = R + lift[:, None, :] * jnp.eye(size, dtype=R.dtype)
+    eye = jnp.broadcast_to(jnp.eye(size, dtype=R.dtype), R.shape)
+    return jax.lax.linalg.triangular_solve(R, eye, left_side=True, lower=False)

@@ -1,0 +1,283 @@
+"""The smoother: all states of a trajectory and its code at once, by Gauss-Newton along time.
+
+Weak-constraint 4D-Var with the code as a further unknown. It minimises
+
+    Σ known ((x - y) / r)² + Σ windows (R(window, u) / σ)² + |P (u - u₀)|²
+
+with the measurement noise `r`, the model's residual `R` and its size `σ` after training, and the
+prior of the code. `σ` is annealed: a large value first, so that the path may leave the model while
+the code is still wrong, then lower and lower. The inverse Hessian gives the posterior covariance.
+"""
+
+import dataclasses
+from typing import NamedTuple, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from dhn.models.contract import AbstractModel
+from dhn.reconstruct.linear import Smoothed, Terms, smooth, solve_steps
+from dhn.reconstruct.question import Question, interpolate_path
+from dhn.reconstruct.windows import WindowTerms, grouped, linearise_windows, window_length
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Smoother:
+    """Constants of the iteration."""
+
+    first_sigma: float = 1.0
+    """`σ` to begin with, in units of the first guess's root mean square residual."""
+    largest_sigma: float = 0.5
+    """In units of a typical change."""
+    cooling: float = 0.1
+    """Factor from one value of `σ` to the next."""
+    most_per_level: int = 8
+    """Gauss-Newton steps after which `σ` falls even if the path still moves."""
+    most: int = 60
+    """Gauss-Newton steps in all."""
+    settled: float = 1e-3
+    """Promised decrease of half the objective, a log-likelihood, that counts as no change."""
+    first_damping: float = 1e-6
+    raise_damping: float = 10.0
+    lower_damping: float = 0.1
+    largest_damping: float = 1e6
+
+
+class CodeGaussian(NamedTuple):
+    """Prior of the whitened code of each trajectory."""
+
+    centre: Float[Array, "n r"]
+    root: Float[Array, "n r r"]
+    """`root.T @ root` is the precision."""
+
+
+class Frame(NamedTuple):
+    """From whitened to network codes."""
+
+    mean: Float[Array, " k"]
+    basis: Float[Array, "k r"]
+
+
+class Path(NamedTuple):
+    """Where the iteration ended."""
+
+    states: Float[Array, "n T m"]
+    code: Float[Array, "n r"]
+    data_misfit: Float[Array, " n"]
+    """Sum of squared measurement residuals, in units of their noise."""
+    model_misfit: Float[Array, " n"]
+    """Sum of squared window residuals, in units of a typical change."""
+    code_hessian: Float[Array, "n r r"]
+    """Precision of the code, the states marginalised."""
+    prior_misfit: Float[Array, " n"]
+    converged: Bool[Array, " n"]
+    iterations: Int[Array, ""]
+
+
+class _Point(NamedTuple):
+    states: Float[Array, "n T m"]
+    code: Float[Array, "n r"]
+    windows: WindowTerms
+
+
+def _valid(length: Int[Array, " n"], T: int, L: int) -> Bool[Array, "n W"]:
+    return jnp.arange(T - L + 1)[None] + L <= length[:, None]
+
+
+def _sum(x: Array) -> Float[Array, " n"]:
+    return x.reshape(x.shape[0], -1).sum(1)
+
+
+def _data_misfit(question: Question, states: Float[Array, "n T m"]) -> Float[Array, " n"]:
+    total = _sum(question.weight * (question.values - states) ** 2)
+    between = question.between
+    if between.fraction.shape[2]:
+        found = interpolate_path(states, between.fraction)
+        total = total + _sum(between.weight * (between.values - found) ** 2)
+    return total
+
+
+def _terms(
+    question: Question,
+    at: _Point,
+    prior: CodeGaussian,
+    sigma: Float[Array, " n"],
+) -> Terms:
+    """The linear problem at this point."""
+    n, T, m = at.states.shape
+    G = window_length_of(at.windows) - 1
+    valid = _valid(question.length, T, G + 1)
+    A, B, C, e = grouped(at.windows, valid, sigma)
+    between = question.between
+    if between.fraction.shape[2]:
+        A, B, C, e = _with_between(between, at, A, B, C, e, G)
+    K = A.shape[0] + 1
+    pad = K * G - T
+    # Padding is tied to nothing; weight 1 keeps it where it is.
+    counted = jnp.arange(T)[None] < question.length[:, None]
+    weight = jnp.where(counted[..., None], question.weight, 1.0)
+    misfit = jnp.where(counted[..., None], question.values - at.states, 0.0)
+    weight = jnp.pad(weight, [(0, 0), (0, pad), (0, 0)], constant_values=1.0)
+    misfit = jnp.pad(misfit, [(0, 0), (0, pad), (0, 0)])
+    weight, misfit = (jnp.moveaxis(x.reshape(n, K, G * m), 1, 0) for x in (weight, misfit))
+    away = jnp.einsum("nab,nb->na", prior.root, prior.centre - at.code)
+    return Terms(A, B, C, e, weight, misfit, prior.root, away)
+
+
+def _with_between(between, at: _Point, A, B, C, e, G: int):
+    """Rows for measurements off the grid; their Jacobian is that of a straight line."""
+    n, I, J, m = between.values.shape
+    root = jnp.sqrt(between.weight)
+    miss = root * (interpolate_path(at.states, between.fraction) - between.values)
+    left = root * (1 - between.fraction)[..., None]
+    right = root * between.fraction[..., None]
+    eye = jnp.eye(m, dtype=miss.dtype)
+    groups = A.shape[0]
+    pad = groups * G - I if groups * G > I else 0
+
+    def laid(x):
+        x = jnp.pad(x, [(0, 0), (0, pad)] + [(0, 0)] * (x.ndim - 2))[:, : groups * G]
+        return x.reshape(n, groups, G, J, m)
+
+    miss, left, right = laid(miss), laid(left), laid(right)
+    wide = jnp.zeros((n, groups, G, J, m, 2 * G, m), miss.dtype)
+    for g in range(G):
+        wide = wide.at[:, :, g, :, :, g].set(left[:, :, g, :, :, None] * eye)
+        wide = wide.at[:, :, g, :, :, g + 1].set(right[:, :, g, :, :, None] * eye)
+    wide = jnp.moveaxis(wide.reshape(n, groups, G * J * m, 2 * G * m), 1, 0)
+    miss = jnp.moveaxis(miss.reshape(n, groups, G * J * m), 1, 0)
+    none = jnp.zeros((*miss.shape, C.shape[-1]), miss.dtype)
+    return (
+        jnp.concatenate([A, wide[..., : G * m]], axis=2),
+        jnp.concatenate([B, wide[..., G * m :]], axis=2),
+        jnp.concatenate([C, none], axis=2),
+        jnp.concatenate([e, miss], axis=2),
+    )
+
+
+def window_length_of(windows: WindowTerms) -> int:
+    return windows.by_state.shape[3]
+
+
+@eqx.filter_jit
+def iterate(
+    model: AbstractModel,
+    question: Question,
+    code: Float[Array, "n r"],
+    frame: Frame,
+    prior: CodeGaussian,
+    last_sigma: Float[Array, " n"],
+    config: Smoother,
+) -> Path:
+    """Levenberg-Marquardt with a falling `σ`; trajectories that have settled wait.
+
+    Arguments:
+        model: In double precision.
+        question: What is known, and the first guess of the states.
+        code: First guess of the whitened codes.
+        frame: From whitened to network codes.
+        prior: Of the whitened codes.
+        last_sigma: Size of window residuals to end with; the first is that of the guess.
+        config: Constants of the iteration.
+
+    Returns:
+        The most probable states and codes.
+    """
+    n, T, _ = question.values.shape
+    valid = _valid(question.length, T, window_length(model))
+
+    def look(states, code):
+        return _Point(states, code, linearise_windows(model, states, code, *frame))
+
+    def model_misfit(point: _Point):
+        return _sum((point.windows.residual**2) * valid[..., None])
+
+    def objective(point: _Point, sigma):
+        away = jnp.einsum("nab,nb->na", prior.root, point.code - prior.centre)
+        found = _data_misfit(question, point.states) + model_misfit(point) / sigma**2
+        return (found + _sum(away**2)) / 2
+
+    def choose(mask, new, old):
+        def pick(a, b):
+            return jnp.where(mask.reshape(n, *[1] * (a.ndim - 1)), a, b)
+
+        return jax.tree.map(pick, new, old)
+
+    def propose(at, sigma, damping):
+        step = solve_steps(_terms(question, at, prior, sigma), damping)
+        x = jnp.moveaxis(step.x, 0, 1).reshape(n, -1, question.values.shape[2])[:, :T]
+        return at.states + x, at.code + step.c, step.promise
+
+    def body(carry):
+        at, trial, promise, damping, sigma, taken, done, count = carry
+        point = look(*trial)
+        value, best = objective(point, sigma), objective(at, sigma)
+        better = (value <= best) & jnp.isfinite(value) & ~done
+        at = choose(better, point, at)
+        damping = jnp.where(better, damping * config.lower_damping, damping * config.raise_damping)
+        damping = jnp.clip(damping, config.first_damping, config.largest_damping)
+        taken = taken + 1
+        still = better & (promise < config.settled)
+        stuck = damping >= config.largest_damping
+        leave = still | stuck | (taken >= config.most_per_level)
+        last = sigma <= last_sigma
+        # At the last level only rest counts, not the number of steps.
+        finished = last & (still | stuck)
+        sigma = jnp.where(leave & ~last, jnp.maximum(sigma * config.cooling, last_sigma), sigma)
+        damping = jnp.where(leave & ~last, config.first_damping, damping)
+        taken = jnp.where(leave, 0, taken)
+        done = done | finished
+        *trial, promise = propose(at, sigma, damping)
+        return at, tuple(trial), promise, damping, sigma, taken, done, count + 1
+
+    start = look(question.guess, code)
+    windows = valid.sum(1) * start.windows.residual.shape[2]
+    rough = jnp.sqrt(model_misfit(start) / jnp.maximum(windows, 1))
+    sigma = jnp.clip(config.first_sigma * rough, last_sigma, config.largest_sigma)
+    sigma = jnp.maximum(sigma, last_sigma)
+    damping = jnp.full(n, config.first_damping, sigma.dtype)
+    *trial, promise = propose(start, sigma, damping)
+    carry = (start, tuple(trial), promise, damping, sigma, jnp.zeros(n, jnp.int32),
+             jnp.zeros(n, bool), jnp.zeros((), jnp.int32))  # fmt: skip
+    carry = jax.lax.while_loop(lambda c: (c[7] < config.most) & ~c[6].all(), body, carry)
+    at, sigma, done, count = carry[0], carry[4], carry[6], carry[7]
+    away = jnp.einsum("nab,nb->na", prior.root, at.code - prior.centre)
+    step = solve_steps(_terms(question, at, prior, sigma), jnp.zeros_like(sigma))
+    return Path(
+        states=at.states,
+        code=at.code,
+        data_misfit=_data_misfit(question, at.states),
+        model_misfit=model_misfit(at),
+        code_hessian=step.code_hessian,
+        prior_misfit=_sum(away**2),
+        converged=done,
+        iterations=count,
+    )
+
+
+@eqx.filter_jit
+def covariances(
+    model: AbstractModel,
+    question: Question,
+    states: Float[Array, "n T m"],
+    code: Float[Array, "n r"],
+    frame: Frame,
+    prior: CodeGaussian,
+    sigma: Float[Array, " n"],
+) -> tuple[Float[Array, "n T m"], Float[Array, "n r"], Float[Array, "n T m f"], Array]:
+    """One last step by orthogonal transformations, with the posterior's square roots.
+
+    Returns:
+        States, whitened codes, and square roots of their covariances; `f` is the size of a group
+        of states plus that of the code.
+    """
+    n, T, m = states.shape
+    at = _Point(states, code, linearise_windows(model, states, code, *frame))
+    found: Smoothed = smooth(_terms(question, at, prior, sigma))
+    x = jnp.moveaxis(found.x, 0, 1).reshape(n, -1, m)[:, :T]
+    root = jnp.moveaxis(found.x_root, 0, 1)
+    root = root.reshape(n, -1, m, root.shape[-1])[:, :T]
+    return states + x, code + found.c, root, found.c_root
