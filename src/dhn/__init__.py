@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dhn.errors import UserError as UserError
 
 if TYPE_CHECKING:
-    from dhn.estimator.estimator import load as load
-    from dhn.estimator.kinds import DHN as DHN
+    from dhn.estimator import DHN as DHN
+    from dhn.estimator import load as load
     from dhn.files import read as read
     from dhn.files import write as write
     from dhn.systems import SYSTEMS as SYSTEMS
@@ -31,8 +31,8 @@ _WHERE = {
     "Trajectories": "dhn.trajectories",
     "read": "dhn.files",
     "write": "dhn.files",
-    "DHN": "dhn.estimator.kinds",
-    "load": "dhn.estimator.estimator",
+    "DHN": "dhn.estimator",
+    "load": "dhn.estimator",
 }
 
 __all__ = [

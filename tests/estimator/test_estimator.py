@@ -51,8 +51,8 @@ def test_samples_give_ordered_quantiles_and_are_reproducible(data, model):
     assert (first.q_quantiles[0.05] <= first.q_quantiles[0.95]).all()
     np.testing.assert_array_equal(first.q_quantiles[0.25], again.q_quantiles[0.25])
     assert not np.array_equal(first.q_quantiles[0.25], other.q_quantiles[0.25])
-    # One sample is the plain forecast, without any draw.
-    np.testing.assert_array_equal(model.forecast(test[:, :16], 20, seed=9).q, first.q)
+    # The most probable path is the same with and without samples.
+    np.testing.assert_array_equal(model.forecast(test[:, :16], 20).q, first.q)
 
 
 def test_the_length_of_the_pendulum_is_read_off_its_code(data, model):
@@ -73,9 +73,10 @@ def test_noisy_observations_are_fitted_as_a_whole(data, model):
     noisy = dhn.simulate("single_pendulum", trajectories=20, seed=1, noise=0.05)
     assert noisy.noise is not None
     truth = data[1]
-    plain = compare(model.forecast(noisy[:, :32], 40, method="codes"), truth).summary()["median"]
-    shot = compare(model.forecast(noisy[:, :32], 40), truth).summary()["median"]
-    assert shot < 0.5 * plain
+    as_if_clean = noisy.replace(noise=None)[:, :32]
+    plain = compare(model.forecast(as_if_clean, 40), truth).summary()["median"]
+    aware = compare(model.forecast(noisy[:, :32], 40), truth).summary()["median"]
+    assert aware < 0.5 * plain
     smooth = model.denoise(noisy[:, :48])
     error = np.mean((smooth.q - truth.q[:, :48]) ** 2)
     assert error < 0.3 * np.mean((noisy.q[:, :48] - truth.q[:, :48]) ** 2)
@@ -95,30 +96,32 @@ BAD_INPUT = {
         lambda m, d: m.forecast(dhn.simulate("double_pendulum", trajectories=2, seed=0), 5),
         r"trained on 1 coordinates \(theta\), but these data have 2 \(theta1, theta2\)",
     ),
-    "too few states": (
-        lambda m, d: m.forecast(d[:, :1], 5),
-        r"at least 2 consecutive observed states",
+    "no steps": (
+        lambda m, d: m.forecast(d, 0),
+        r"steps must be a whole number of at least 1; got 0",
     ),
-    "other time step": (
-        lambda m, d: m.forecast(d.resample(2), 5),
-        r"trained with time step 0\.078125, but these data have 0\.15625",
+    "half a sample": (
+        lambda m, d: m.forecast(d, 5, samples=0.5),
+        r"samples must be a whole number of at least 0; got 0.5",
     ),
-    "no steps": (lambda m, d: m.forecast(d, 0), r"steps must be at least 1; got 0"),
     "nothing left": (lambda m, d: m.complete(d, 129), r"observe must lie between 1 and 128"),
     "unknown parameter": (
         lambda m, d: m.infer(d, "mass"),
         r"no parameter 'mass' to learn from; they have: .*l",
     ),
-    "no momenta": (
-        lambda m, d: m.forecast(d.replace(p=None), 5),
-        r"neither momenta p nor velocities v",
+    "no factor": (
+        lambda m, d: m.interpolate(d, 0),
+        r"factor must be a whole number of at least 1; got 0",
     ),
-    "factor of one": (lambda m, d: m.interpolate(d, 1), r"factor must be at least 2; got 1"),
-    "a gap at the end": (
-        lambda m, d: m.forecast(d.replace(known=np.arange(129) < np.full((20, 1), 128)), 5),
-        r"trajectory 0 has a gap there",
+    "another grid": (
+        lambda m, d: m.interpolate(d, 4),
+        r"trained with time step 0\.078125, but these data have 0\.078125 / 4",
     ),
-    "noise unknown": (lambda m, d: m.denoise(d), r"how noisy the measurements are"),
+    "nothing known": (
+        lambda m, d: m.reconstruct(d.replace(known=np.arange(20)[:, None] > np.zeros(129))),
+        r"trajectory '0' has no known number; leave it out",
+    ),
+    "noise unknown": (lambda m, d: m.denoise(d), r"needs the noise of the measurements"),
     "untrained": (lambda m, d: dhn.DHN().forecast(d, 5), r"not been trained; call fit"),
     "unknown option": (
         lambda m, d: dhn.DHN(widht=3),
@@ -149,7 +152,7 @@ def test_calibrated_bands_cover_what_they_claim(data):
     model = dhn.DHN(width=32, depth=2, latent_size=4, validation=0.2)
     model.fit(train, steps=400, calibrate=True)
     test = dhn.simulate("single_pendulum", trajectories=100, seed=3)
-    found = coverage(model.forecast(test[:, :16], 113, samples=8), test)
+    found = coverage(model.forecast(test[:, :16], 113), test)
     # 40 calibration trajectories and 100 test ones: a few points of chance.
     assert abs(found["50 %"] - 0.5) < 0.12
     assert abs(found["90 %"] - 0.9) < 0.07

@@ -134,7 +134,10 @@ def test_jax_arrays_pass_through():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda s, x: Scaler.fit(x.replace(known=np.zeros((4, 20)))), "needs known states"),
+        (
+            lambda s, x: Scaler.fit(x.replace(known=np.zeros((4, 20)))),
+            "needs known numbers",
+        ),
         (lambda s, x: s.transform(x.replace(p=None)), "neither momenta nor velocities"),
         (
             lambda s, x: s.transform(random_data(d=2)),

@@ -24,6 +24,7 @@ COMMANDS = (
     "infer",
     "evaluate",
     "denoise",
+    "reconstruct",
     "reproduce",
     "report",
     "bench",

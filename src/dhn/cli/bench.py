@@ -53,7 +53,7 @@ def run(args: Arguments) -> Result:
         lambda: model.fit(train, steps=1)
     )
     cold = timed(lambda: model.complete(test, 16))
-    codes = timed(lambda: model.fit_codes(test[:, :16]))
+    codes = timed(lambda: model.encode(test[:, :16]))
     both = timed(lambda: model.complete(test, 16))
     values: dict[str, Any] = {
         "preset": args.preset,

@@ -30,7 +30,7 @@ class Arguments:
 
 
 def run(args: Arguments) -> Result:
-    """Fit start state and code of each trajectory to all its measurements."""
+    """Reconstruct every state from all measurements."""
     check_writable(args.output)
 
     import numpy as np
@@ -41,12 +41,12 @@ def run(args: Arguments) -> Result:
     model, data = open_run(args.run, args.data)
     noise = None
     if args.noise is not None:
-        assert data.momenta is not None
-        parts = (data.q[data.known], data.momenta[data.known])
-        noise = args.noise * np.stack([x.std(0) for x in parts])
+        momenta = np.zeros_like(data.q) if data.momenta is None else data.momenta
+        parts = (data.q[data.known], momenta[data.known])
+        noise = args.noise * np.stack([np.nanstd(x, axis=0) for x in parts])
     found = model.denoise(data, noise=noise)
     write(found, args.output)
-    moved = np.sqrt(np.mean((found.q - data.q)[data.known] ** 2, axis=0))
+    moved = np.sqrt(np.nanmean((found.q - data.q)[data.known] ** 2, axis=0))
     values: dict[str, Any] = {
         "output": str(args.output),
         "trajectories": len(found),

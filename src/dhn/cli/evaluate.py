@@ -38,8 +38,6 @@ class Arguments:
     """States of each trajectory that the model may see."""
     ahead: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
     """Forecast so many states from many starting points."""
-    samples: PositiveInt = 1
-    """More than one: an ensemble, whose bands are drawn and whose coverage is counted."""
     plot: Annotated[Path | None, tyro.conf.arg(metavar="PICTURE")] = None
     """Draw prediction over truth, phase portrait, energy and errors into this file."""
     seed: Seed = 0
@@ -70,7 +68,7 @@ def run(args: Arguments) -> Result:
         model, data,
         train=recall(model, args.run, "train"),
         validation=recall(model, args.run, "validation"),
-        observe=args.observe, ahead=args.ahead, samples=args.samples, seed=args.seed, most=MOST,
+        observe=args.observe, ahead=args.ahead, most=MOST,
     )  # fmt: skip
     elapsed = time.perf_counter() - start
     found, metrics, still = trial.prediction, trial.metrics, trial.others[0].metrics
@@ -99,9 +97,8 @@ def run(args: Arguments) -> Result:
             if (ahead == h).any()
         },
     }
-    if args.samples > 1:
-        values["coverage"] = coverage(found, trial.truth)
-        values["crps"] = crps(found, trial.truth)
+    values["coverage"] = coverage(found, trial.truth)
+    values["crps"] = crps(found, trial.truth)
     if args.plot is not None:
         from dhn.reports.forecast import figure
         from dhn.reports.style import save

@@ -1,7 +1,9 @@
 """`dhn forecast`: see the first states of new trajectories, predict the next."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+from annotated_types import Ge
 
 from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed, check_writable
 from dhn.cli.result import Result
@@ -18,7 +20,7 @@ class Arguments:
 
     Example: dhn forecast runs/dp new.npz --observe 16 --steps 112 -o forecast.npz
 
-    Example: dhn forecast runs/dp new.npz --observe 16 --samples 32 -o forecast.csv
+    Quantiles of the posterior are written beside the most probable states.
     """
 
     run: RunFolder
@@ -28,8 +30,8 @@ class Arguments:
     """States of each trajectory that the model may see."""
     steps: PositiveInt = 112
     """States to predict after them."""
-    samples: PositiveInt = 1
-    """More than one: an ensemble, whose quantiles are written too."""
+    samples: Annotated[int, Ge(0)] = 0
+    """Draw so many paths for the quantiles; 0 takes them from the linearised posterior."""
     seed: Seed = 0
     json: Json = False
 
@@ -41,6 +43,7 @@ def run(args: Arguments) -> Result:
     import time
 
     from dhn.cli.compilation import open_run
+    from dhn.estimator.answers import extended, keep_known
     from dhn.evaluation.metrics import compare
     from dhn.files import write
 
@@ -52,8 +55,9 @@ def run(args: Arguments) -> Result:
         )
     start = time.perf_counter()
     observed = data[:, : args.observe]
-    fits = model.fit_codes(observed)
-    found = model.forecast(observed, args.steps, samples=args.samples, seed=args.seed, fits=fits)
+    asked = extended(observed, args.steps, model.time_step)
+    answer = model.reconstruct(asked, samples=args.samples, seed=args.seed)
+    found = keep_known(asked, answer.trajectories)
     elapsed = time.perf_counter() - start
     write(found, args.output)
     values: dict[str, Any] = {
@@ -61,11 +65,10 @@ def run(args: Arguments) -> Result:
         "trajectories": len(found),
         "observed": args.observe,
         "predicted": args.steps,
-        "samples": args.samples,
         "seconds": elapsed,
-        "code_fit": {"median": _median(fits.loss), "worst": float(fits.loss.max())},
-        "training_residual": model.trained.prior.noise**2,
-        "poorly_explained": int(model.poorly_explained(fits).sum()),
+        "fit": {"median": _median(answer.fit), "worst": float(answer.fit.max())},
+        "results": {data.ids[k]: x.name for k, x in enumerate(answer.result)},
+        "warning": answer.warning(),
     }
     if data.q.shape[1] > args.observe and data.known[:, args.observe :].any():
         values["against_data"] = compare(found, data).summary()
@@ -83,12 +86,8 @@ def _draw(console: "Console", values: dict[str, Any]) -> None:
         f"{values['output']}: {values['trajectories']} trajectories, {values['observed']} states "
         f"seen, {values['predicted']} predicted in {values['seconds']:.1f} s"
     )
-    if values["poorly_explained"]:
-        console.print(
-            f"warning: the model explains {values['poorly_explained']} of the observed "
-            f"trajectories badly (worst residual {values['code_fit']['worst']:.2g}, in training "
-            f"{values['training_residual']:.2g}); do not trust their forecasts."
-        )
+    if values["warning"] is not None:
+        console.print(f"warning: {values['warning']}", soft_wrap=True)
     if "against_data" in values:
         against = values["against_data"]
         console.print(

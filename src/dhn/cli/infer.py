@@ -42,8 +42,8 @@ def run(args: Arguments) -> Result:
 
     model, data = open_run(args.run, args.data)
     probe = model.probe(args.target)
-    fits = model.fit_codes(data)
-    estimate, errors = probe(fits.codes), probe.standard_errors(fits.codes, fits.root)
+    found = model.reconstruct(data)
+    estimate, errors = found.parameters[args.target]
     truth = data.params.get(args.target)
     values: dict[str, Any] = {
         "target": args.target,
@@ -51,6 +51,7 @@ def run(args: Arguments) -> Result:
         "estimates": dict(zip(data.ids, estimate.tolist(), strict=True)),
         "standard_errors": dict(zip(data.ids, errors.tolist(), strict=True)),
         "probe_error": probe.error,
+        "warning": found.warning(),
     }
     if truth is not None:
         error = np.mean((estimate - truth) ** 2)
@@ -85,5 +86,7 @@ def _draw(console: "Console", values: dict[str, Any]) -> None:
         f"of which the probe's own (cross-validated on the training codes): "
         f"{values['probe_error']:.2g}"
     )
+    if values["warning"] is not None:
+        console.print(f"warning: {values['warning']}", soft_wrap=True)
     if "mse" in values:
         console.print(f"against the file: MSE {values['mse']:.3g}, R2 {values['r2']:.6f}")

@@ -36,7 +36,7 @@ class Arguments:
 
 
 def run(args: Arguments) -> Result:
-    """Fit codes on the known states alone, refine, mix with a spline by measured errors."""
+    """Reconstruct the states between the known ones."""
     check_writable(args.output)
 
     import time
@@ -47,9 +47,7 @@ def run(args: Arguments) -> Result:
 
     model, data = open_run(args.run, args.data)
     start = time.perf_counter()
-    found = model.interpolate(
-        data.resample(args.factor) if args.thin else data, args.factor, seed=args.seed
-    )
+    found = model.interpolate(data.resample(args.factor) if args.thin else data, args.factor)
     values: dict[str, Any] = {
         "output": str(args.output),
         "trajectories": len(found),

@@ -43,8 +43,6 @@ class Arguments:
     """States of each trajectory that the model may see; 16, or half of a shorter one."""
     ahead: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
     """Forecast so many states from many starting points; as in `dhn evaluate` by default."""
-    samples: PositiveInt = 16
-    """Forecasts of each trajectory, whose spread makes the bands."""
     seed: Seed = 0
     json: Json = False
 
@@ -77,8 +75,6 @@ def run(args: Arguments) -> Result:
         validation=recall(model, args.folder, "validation"),
         observe=args.observe,
         ahead=args.ahead,
-        samples=args.samples,
-        seed=args.seed,
     )
     return _with_pictures(args, output, values)
 

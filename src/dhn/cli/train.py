@@ -24,9 +24,8 @@ class Arguments:
 
     Example: dhn train dp.npz -o runs/paper --preset paper --steps 20000 --set width=64
 
-    Measured data (from `dhn import`) are taken to be damped and trained along paths, and if they
-    were split, the file NAME-validation beside NAME-train sets the error bars; `--preset linked`,
-    `--set damping=none` and `--validation none` say otherwise.
+    If the data were split by `dhn import`, the file NAME-validation beside NAME-train sets the
+    error bars; `--validation` names another one, or none.
     """
 
     data: Data
@@ -40,18 +39,13 @@ class Arguments:
     resume: tyro.conf.FlagCreatePairsOff[bool] = False
     """Go on, bit for bit, where an interrupted training of the same command stopped."""
     preset: str = "default"
-    """default (measured for what `dhn import` wrote, else linked, or paired for noisy data),
-    linked, paired, measured, transformer, paper (the paper's own)."""
+    """default, blocks, transformer, paper (the paper's own) or paper-smooth."""
     set: Annotated[
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
     ] = ()
     """Any option of the model or the recipe: block_size=4, width=64, learning_rate=0.002, ..."""
     validation: Annotated[Path | None, tyro.conf.arg(metavar="FILE|none")] = None
     """Trajectories kept from training, on which the error bars of forecasts are set."""
-    ensemble: PositiveInt = 1
-    """Train so many models, differing by their seed; forecasts use all of them."""
-    tensorboard: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Write curves for TensorBoard too (needs dhn[tensorboard])."""
     seed: Seed = 0
     json: Json = False
 
@@ -66,11 +60,8 @@ def run(args: Arguments) -> Result:
         raise UserError(f"{args.output} is a file; name a folder for the run.")
 
     from dhn.cli.compilation import use_cache
-    from dhn.estimator.artifact import member_folder
-    from dhn.estimator.estimator import load
-    from dhn.estimator.kinds import DHN
+    from dhn.estimator import DHN
     from dhn.files import read
-    from dhn.trajectories.segments import is_measured
 
     use_cache()
     data = read(args.data)
@@ -84,12 +75,6 @@ def run(args: Arguments) -> Result:
     notes = []
     if held is not None and args.validation is None:
         notes.append(f"error bars are set on {held}, beside the training file")
-    if is_measured(data) and args.preset != "default" and "damping" not in options:
-        options["damping"] = "learned"
-        notes.append("measured data: damping is learned too (--set damping=none for none)")
-    trial = DHN(args.preset, **options)
-    if (note := trial.adapt(data)) is not None:
-        notes.append(note)
     if not args.json:
         for note in notes:
             print(note, flush=True)
@@ -98,32 +83,14 @@ def run(args: Arguments) -> Result:
         train=(args.data, data),
         validation=None if held is None or kept is None else (held, kept),
     )
-    share = None if budget is None else budget / args.ensemble
-    models = []
-    for number in range(args.ensemble):
-        model = DHN(args.preset, **{**options, "seed": args.seed + number})
-        folder = args.output if number == 0 else member_folder(args.output, number)
-        if number and (folder / "model.safetensors").exists():
-            models.append(load(folder))
-            continue
-        models.append(
-            model.fit(
-                data, steps=args.steps, budget=share, directory=folder, resume=args.resume,
-                progress=not args.json, tensorboard=args.tensorboard,
-                calibrate=args.ensemble == 1, validation=kept, source=source,
-            )
-        )  # fmt: skip
-    model = models[0]
-    if args.ensemble > 1:
-        model = model.joined_by(models[1:])
-        model.calibrate(kept if kept is not None else model.held_out(data))
-        model.trained.save(args.output)
+    model = DHN(args.preset, **{**options, "seed": args.seed}).fit(
+        data, steps=args.steps, budget=budget, directory=args.output, resume=args.resume,
+        progress=not args.json, calibrate=True, validation=kept, source=source,
+    )  # fmt: skip
     found = {
         "run": str(args.output),
         "model": model.config.kind,
         **model.trained.summary,
-        "seconds": sum(one.trained.summary["seconds"] for one in models),
-        "ensemble": args.ensemble,
         "parameters": model.parameters,
         "notes": notes,
     }
@@ -157,8 +124,7 @@ def _draw(console: "Console", found: dict[str, Any]) -> None:
     validation = found["validation"]
     console.print(
         f"{found['run']}: "
-        + (f"{found['ensemble']} times " if found["ensemble"] > 1 else "")
-        + f"{found['model']} with {found['parameters']} parameters, "
+        f"{found['model']} with {found['parameters']} parameters, "
         f"{found['steps']} steps on {found['trajectories']} trajectories "
         f"in {found['seconds']:.0f} s"
         + (f", validation loss {validation:.3g}" if validation is not None else ""),

@@ -1,52 +1,112 @@
-"""The estimators that a person makes: DHN, and the baselines behind the same face."""
+"""`DHN`: the estimator that a person makes, in scikit-learn's manner."""
 
-from typing import Any
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any, final
 
-from dhn.estimator.adapt import DECIDED, adapted_preset, noise_per_step
-from dhn.estimator.estimator import AbstractEstimator
+from dhn.errors import UserError
+from dhn.estimator.answers import AbstractAnswers
+from dhn.estimator.learning import calibrated, held_out, learn
 from dhn.estimator.options import apply_options
+from dhn.estimator.storage import load_trained, save
+from dhn.estimator.trained import TrainedModel
 from dhn.models.config import DHNConfig
 from dhn.models.presets import get_preset
 from dhn.training.config import TrainingConfig
 from dhn.trajectories.container import Trajectories
 
 
+class AbstractEstimator(AbstractAnswers):
+    """A configuration that can be fitted; afterwards it answers questions."""
+
+    config: Any
+    training: TrainingConfig
+    fitted: TrainedModel | None
+
+    @property
+    def trained(self) -> TrainedModel:
+        if self.fitted is None:
+            raise UserError("this model has not been trained; call fit(...) first.")
+        return self.fitted
+
+    def fit(
+        self,
+        train: Trajectories,
+        *,
+        steps: int | None = None,
+        budget: float | None = None,
+        directory: str | Path | None = None,
+        resume: bool = False,
+        progress: bool = False,
+        calibrate: bool = False,
+        validation: Trajectories | None = None,
+        source: dict[str, Any] | None = None,
+    ) -> "AbstractEstimator":
+        """Train on these trajectories, for `steps` optimiser steps or `budget` seconds.
+
+        Arguments:
+            train: Training trajectories.
+            steps: Optimiser steps; the recipe's own number by default.
+            budget: Seconds, instead of steps.
+            directory: Receives checkpoints and the trained model.
+            resume: Go on from the last checkpoint in `directory`.
+            progress: Show a progress line.
+            calibrate: Scale error bands to forecasts of held-out trajectories.
+            validation: The held-out trajectories; by default those that training kept aside.
+            source: Where the data come from, kept with the model.
+
+        Returns:
+            The estimator itself.
+        """
+        training = self.training
+        if steps is not None:
+            training = apply_options({"training": training}, {"steps": steps})["training"]
+        found = learn(
+            train, self.config, training,
+            budget=budget, directory=directory, resume=resume, progress=progress,
+        )  # fmt: skip
+        if calibrate:
+            held = held_out(found, train) if validation is None else validation
+            found = found if held is None else calibrated(found, held)
+        if source is not None:
+            found = dataclasses.replace(found, summary={**found.summary, "data": source})
+        self.fitted = found
+        if directory is not None:
+            save(found, directory)
+        return self
+
+
+@final
 class DHN(AbstractEstimator):
     """Denoising Hamiltonian Network in scikit-learn's manner.
 
-    `DHN()` is the recipe that measured best: `DHN("linked")` for clean data, `DHN("paired")` where
-    the training set announces noise, `DHN("measured")` for what `dhn import` wrote. `DHN("paper")`
-    is the paper's own. Any field of `DHNConfig`, `NetworkConfig` and `TrainingConfig` can be given
-    by name:
+    `DHN()` is the recipe that measured best; `DHN("paper")` is the paper's own. Any field of
+    `DHNConfig`, `NetworkConfig` and `TrainingConfig` can be given by name:
     `DHN(block_size=2, stride=1, linked=False, width=64, learning_rate=1e-3, seed=1)`.
     """
 
     def __init__(self, preset: str | DHNConfig = "default", /, **options: Any):
-        self._take(preset, options)
-        self.artifact = None
-        # What the data decide unless it was said: see `adapted_preset`.
-        self._open = options if preset == "default" and not DECIDED & set(options) else None
-
-    def _take(self, preset: str | DHNConfig, options: dict[str, Any]) -> None:
         base, training = get_preset(preset) if isinstance(preset, str) else (preset, {})
         made = apply_options(
             {"model": base, "training": TrainingConfig.model_validate(training)}, options
         )
         self.config = made["model"]
         self.training = made["training"]
+        self.fitted = None
 
-    def adapt(self, train: Trajectories) -> str | None:
-        if self._open is None:
-            return None
-        preset, more = adapted_preset(train)
-        self._take(preset, {**more, **self._open})
-        if preset == "linked":
-            return None
-        if preset == "measured":
-            damping = "damping is learned, and " if self.config.damping == "learned" else ""
-            return (
-                f"measured data: {damping}paths of {self.config.path} states are laid through them "
-                f"(preset measured)"
-            )
-        share = noise_per_step(train)
-        return f"noise is {share:.0%} of the change in a step: two networks (preset {preset})"
+
+def load(path: str | os.PathLike[str]) -> DHN:
+    """A model saved by `save` or by a training run.
+
+    Arguments:
+        path: The folder it was saved in.
+
+    Returns:
+        A fitted `DHN`; nothing needs to be repeated.
+    """
+    found = load_trained(Path(path))
+    model = DHN(found.config)
+    model.training = found.training
+    model.fitted = found
+    return model

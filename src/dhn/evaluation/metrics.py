@@ -51,7 +51,7 @@ class Metrics:
 
 def normal_units(truth: Trajectories) -> np.ndarray:
     """(d,) unit of each coordinate: pi/2 for angles (the paper's), else its standard deviation."""
-    q = truth.q[np.asarray(truth.known)]
+    q = truth.q[np.asarray(truth.has_known_q)]
     spread = q.std(0)
     return np.where(truth.angles, NORMAL_ANGLE, np.where(spread > 0, spread, 1.0))
 
@@ -117,7 +117,7 @@ def compare(
         )
     length = min(prediction.q.shape[1], truth.q.shape[1])
     predicted = ~np.asarray(prediction.known)[:, :length]
-    valid = predicted & np.asarray(truth.known)[:, :length]
+    valid = predicted & truth.has_known_q[:, :length]
     steps = np.flatnonzero(valid.any(0))
     if not len(steps):
         raise UserError("nothing to compare: no predicted state has a known truth.")

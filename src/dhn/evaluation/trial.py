@@ -7,9 +7,11 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.estimator import AbstractEstimator
-from dhn.estimator.held_out import OBSERVED
+from dhn.estimator.answers import extended, keep_known
+from dhn.estimator.learning import OBSERVED
 from dhn.evaluation.metrics import Metrics, compare
 from dhn.evaluation.rivals import Rival, rivals
+from dhn.reconstruct.posterior import Result
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
 from dhn.trajectories.period import characteristic_period
@@ -106,13 +108,11 @@ def try_out(
     validation: Trajectories | None = None,
     observe: int | None = None,
     ahead: int | None = None,
-    samples: int = 1,
-    seed: int = 0,
     most: int = MOST,
 ) -> Trial:
     """Forecast from the first states of windows (see `windows`), and let the rivals do the same."""
     observe = min(OBSERVED, data.states // 2) if observe is None else observe
-    length = model.forecaster.context_length
+    length = model.trained.forecaster.context_length
     if not length <= observe < data.states:
         raise UserError(
             f"--observe must lie between {length} (what the model starts from) and "
@@ -123,17 +123,16 @@ def try_out(
     needed = max(length, *(shape.reach + 1 for shape in model.trained.model.window_shapes))
     truth, left_out = windows(data, observe, ahead, period, min(needed, observe), most)
     observed = truth[:, :observe]
-    fits = model.fit_codes(observed)
-    prediction = model.forecast(
-        observed, truth.states - observe, fits=fits, samples=samples, seed=seed
-    )
+    asked = extended(observed, truth.states - observe, model.time_step)
+    found = model.reconstruct(asked)
+    prediction = keep_known(asked, found.trajectories)
     return Trial(
         truth=truth,
         observe=observe,
         prediction=prediction,
         metrics=compare(prediction, truth),
         others=rivals(truth, observe, train, validation),
-        poor=int(model.poorly_explained(fits).sum()),
+        poor=sum(result != Result.OK for result in found.result),
         left_out=left_out,
         period=period,
     )

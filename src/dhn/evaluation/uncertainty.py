@@ -9,7 +9,7 @@ BANDS = {"50 %": (0.25, 0.75), "90 %": (0.05, 0.95)}
 
 def _predicted(prediction: Trajectories, truth: Trajectories) -> tuple[int, np.ndarray]:
     length = min(prediction.q.shape[1], truth.q.shape[1])
-    return length, ~np.asarray(prediction.known)[:, :length] & np.asarray(truth.known)[:, :length]
+    return length, ~np.asarray(prediction.known)[:, :length] & truth.has_known_q[:, :length]
 
 
 def coverage(prediction: Trajectories, truth: Trajectories) -> dict[str, float]:

@@ -13,6 +13,7 @@ import jax
 from jaxtyping import Array, Float, Key
 
 from dhn.blocks import StateBlock
+from dhn.errors import UserError
 
 
 class WindowShape(NamedTuple):
@@ -105,6 +106,15 @@ class AbstractForecaster(AbstractModel):
         self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
     ) -> StateBlock:
         """The `step_length` states after these `context_length` states."""
+
+
+def as_forecaster(model: AbstractModel) -> AbstractForecaster:
+    """The same model, if it can move a trajectory forward; else a `UserError`."""
+    if not isinstance(model, AbstractForecaster):
+        raise UserError(
+            f"a {type(model).__name__} fills in states between known ones; it cannot forecast."
+        )
+    return model
 
 
 def weights_dtype(model: HasResiduals):

@@ -5,13 +5,14 @@ between, denoising is known states with noise, and inference is a view of the co
 """
 
 import dataclasses
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from dhn.blocks import StateBlock
 from dhn.codes.autodecode import NEIGHBOURS, CodePrior, local_gaussian
@@ -21,7 +22,7 @@ from dhn.reconstruct.forecast import forecast
 from dhn.reconstruct.guess import Examples, first_guess, from_examples
 from dhn.reconstruct.posterior import Posterior, Result
 from dhn.reconstruct.question import Between, Question, nothing_between
-from dhn.reconstruct.smoother import CodeGaussian, Frame, Smoother, covariances, iterate
+from dhn.reconstruct.smoother import CodeGaussian, Frame, Smoother, covariances, draw, iterate
 from dhn.reconstruct.windows import residual_size, window_length
 
 EXACT = 1e-2
@@ -39,6 +40,9 @@ BEYOND = 0.5
 VAGUE = 0.7
 """Posterior standard deviation of the leading direction of a code, in units of the prior's, above
 which the code counts as not identified."""
+UNDETERMINED = 1.0
+"""Posterior standard deviation of a scaled state, of the order of the whole motion, above which a
+trajectory counts as not identified."""
 BATCH = 128
 """Trajectories solved side by side: bounds memory, and one compiled program serves any number."""
 
@@ -55,16 +59,21 @@ class Knowledge:
     """Typical change of a scaled state over one step of the grid."""
 
 
+def least_noise(knowledge: Knowledge) -> float:
+    """Smallest standard deviation of a measurement, in scaled units."""
+    return EXACT * knowledge.prior.noise * knowledge.change
+
+
 class _Path(NamedTuple):
     """The best path so far of every trajectory, up to the last known number."""
 
-    states: Float[np.ndarray, "n span m"]
-    code: Float[np.ndarray, "n r"]
-    misfit: Float[np.ndarray, " n"]
+    states: Float[Any, "n span m"]
+    code: Float[Any, "n r"]
+    misfit: Float[Any, " n"]
     """Objective over the number of residuals: about 1 or less for a good fit."""
-    hessian: Float[np.ndarray, "n r r"]
-    converged: Bool[np.ndarray, " n"]
-    iterations: Float[np.ndarray, " n"]
+    hessian: Float[Any, "n r r"]
+    converged: Bool[Any, " n"]
+    iterations: Float[Any, " n"]
 
 
 def reconstruct(
@@ -75,6 +84,8 @@ def reconstruct(
     *,
     between: Between | None = None,
     solver: Smoother | None = None,
+    draws: int = 0,
+    seed: int = 0,
 ) -> Posterior:
     """The posterior of all states and of the codes.
 
@@ -83,18 +94,23 @@ def reconstruct(
         values: Scaled numbers `[q, p]`; ignored where unknown.
         known: Which of them are known.
         noise: Their standard deviations; 0 for exact numbers.
-        between: Measurements at times between the states of the grid.
+        between: Measurements at times between the states of the grid. If given, `values` and
+            `known` serve the first guess alone.
         solver: Constants of the iteration.
+        draws: Samples of the posterior.
+        seed: Of the samples.
 
     Returns:
         Means, standard deviations, codes, and a result for every trajectory.
     """
     n, T, m = values.shape
     prior = knowledge.prior
-    least = EXACT * prior.noise * knowledge.change
     values = np.where(known, values, 0.0)
-    weight = np.where(known, 1.0 / np.maximum(noise, least) ** 2, 0.0)
-    between = nothing_between(n, T, m) if between is None else between
+    weight = np.where(known, 1.0 / np.maximum(noise, least_noise(knowledge)) ** 2, 0.0)
+    if between is None:
+        between = nothing_between(n, T, m)
+    else:
+        weight = np.zeros_like(weight)
     typical = float(np.sqrt(np.mean(noise[known] ** 2))) if known.any() else 0.0
     whiten = np.linalg.pinv(prior.basis).T
     rows = np.arange(n)
@@ -121,7 +137,8 @@ def reconstruct(
             prior_all = job.local_prior(path)
             path = job.solve(rows, path.states, path.code, prior_all)
         whole = _with_tail(model, path.states, prior.mean + path.code @ prior.basis.T, T)
-        return job.posterior(path, whole, prior_all, knowledge.examples)
+        samples = [job.draw(path, prior_all, T, jr.fold_in(jr.key(seed), k)) for k in range(draws)]
+        return job.posterior(path, whole, prior_all, knowledge.examples, samples)
 
 
 def _better(path: _Path, rows: Int[np.ndarray, " k"], other: _Path) -> _Path:
@@ -179,7 +196,7 @@ class _Job:
     @property
     def span(self) -> int:
         """States up to the last known number, or one window if there are fewer."""
-        known = (self.weight > 0).any((0, 2))
+        known = np.array((self.weight > 0).any((0, 2)))
         if self.between.fraction.shape[2]:
             known[1:] |= (self.between.weight > 0).any((0, 2, 3))
         last = int(np.flatnonzero(known)[-1]) + 1 if known.any() else 1
@@ -213,7 +230,7 @@ class _Job:
         parts = (path.code, path.hessian / scatter)
         return CodeGaussian(*in_batches(lambda x: _local(*x, others), parts, BATCH))
 
-    def question(self, part, states: int) -> tuple[Question, CodeGaussian, Float[np.ndarray, "k"]]:
+    def question(self, part, states: int) -> tuple[Question, CodeGaussian, Float[Array, " k"]]:
         values, weight, guess, between, gaussian = part
         length = jnp.full(values.shape[0], states)
         sigma = jnp.full(values.shape[0], self.sigma)
@@ -261,15 +278,36 @@ class _Job:
 
         return _Path(*in_batches(run, (code, self.parts(rows, states, gaussian)), BATCH))
 
+    def draw(
+        self, path: _Path, gaussian: CodeGaussian, T: int, key: Key[Array, ""]
+    ) -> Float[np.ndarray, "n T m"]:
+        """A sample of the states up to the last known number and of the code, rolled forward."""
+        span = path.states.shape[1]
+
+        def run(arrays):
+            code, scatter, number, part = arrays
+            question, gaussian, sigma = self.question(part, span)
+            states, code = draw(
+                self.model, question, question.guess, code, self.frame, gaussian, sigma * scatter,
+                jr.fold_in(key, number[0]),
+            )  # fmt: skip
+            return states[:, :span], code
+
+        scatter, rows = np.sqrt(np.maximum(path.misfit, 1.0)), np.arange(len(path.code))
+        parts = (path.code, scatter, rows, self.parts(rows, path.states, gaussian))
+        states, code = in_batches(run, parts, BATCH)
+        return _with_tail(self.model, states, self.prior.mean + code @ self.prior.basis.T, T)
+
     def posterior(
         self,
         path: _Path,
         whole: Float[np.ndarray, "n T m"],
         gaussian: CodeGaussian,
         examples: Examples,
+        samples: list[Float[np.ndarray, "n T m"]],
     ) -> Posterior:
         """Covariances along the whole path, and what is to be said of each trajectory."""
-        n, T, m = whole.shape
+        n, T = whole.shape[:2]
         span = path.states.shape[1]
 
         def run(arrays):
@@ -279,30 +317,31 @@ class _Job:
                 self.model, question, question.guess, code, self.frame, gaussian, sigma * scatter
             )
             deviation = jnp.sqrt((root**2).sum(-1))[:, :T]
-            return states[:, :T], code, deviation, root[:, T - 1], code_root
+            return states[:, :T], code, deviation, code_root
 
         # A trajectory that the model explains worse than usual has a wider posterior.
         scatter = np.sqrt(np.maximum(path.misfit, 1.0))
         parts = (path.code, scatter, self.parts(np.arange(n), whole, gaussian))
-        states, code, deviation, end, code_root = in_batches(run, parts, BATCH)
+        states, code, deviation, code_root = in_batches(run, parts, BATCH)
         sound = np.isfinite(states).all((1, 2))
         states = np.where(sound[:, None, None], states, whole)
         states[:, span:] = whole[:, span:]
         result = np.full(n, Result.OK)
         spread = np.sqrt((code_root**2).sum(-1))[:, 0]
-        result[spread > VAGUE] = Result.NOT_IDENTIFIABLE
+        vague = (spread > VAGUE) | (deviation.max((1, 2)) > UNDETERMINED)
+        result[vague] = Result.NOT_IDENTIFIABLE
         result[self._outside(states, code, examples)] = Result.OUTSIDE_TRAINING
         result[path.misfit > POOR] = Result.POOR_FIT
         result[~path.converged | ~sound] = Result.NOT_CONVERGED
         return Posterior(
             states=states,
             deviation=deviation,
-            end_root=end,
             codes=self.prior.mean + code @ self.prior.basis.T,
             code_root=np.einsum("kr,nrs->nks", self.prior.basis, code_root),
             fit=path.misfit,
             result=result,
             iterations=int(path.iterations.max(initial=0)),
+            draws=np.reshape(samples, (len(samples), *whole.shape)),
         )
 
     def _outside(self, states, code, examples: Examples) -> Bool[np.ndarray, " n"]:

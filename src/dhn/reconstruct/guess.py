@@ -91,7 +91,7 @@ def first_guess(
         A finite guess of every state, and codes.
     """
     joined, nearest = join_known(values, known, examples)
-    complete = known.all(-1)
+    complete = np.asarray(known.all(-1))
     length = max(shape.reach for shape in model.window_shapes) + 1
     rich = _runs(complete, length) >= LEAST_WINDOWS
     codes = np.array(examples.codes[nearest])
@@ -106,9 +106,11 @@ def first_guess(
         rows = np.flatnonzero(rich)
         codes[rows] = fitted(rows, joined, complete, level)
         joined[rows] = fill_gaps(model, joined[rows], complete[rows], codes[rows])
-    if not rich.all():
-        rows = np.flatnonzero(~rich)
-        inside = _hull(known.any(-1))
+    inside = _hull(np.asarray(known.any(-1)))
+    joinable = ~rich & (_runs(inside, length) > 0)
+    codes[~rich & ~joinable] = prior.mean
+    if joinable.any():
+        rows = np.flatnonzero(joinable)
         codes[rows] = fitted(rows, joined, inside, max(level, SPLINE_ERROR))
     return joined, codes
 
@@ -133,7 +135,7 @@ def join_known(
                 rows = np.flatnonzero(inverse == number)
                 found[rows, :, j] = _join(time, at, values[rows][:, at, j])
     nearest = _nearest(np.where(known, values, np.nan), examples)
-    never = ~known.any(1)
+    never = ~np.logical_or.reduce(known, axis=1)
     example = _lengthened(examples.states, T)
     for i in np.flatnonzero(never.any(1)):
         found[i][:, never[i]] = example[nearest[i]][:, never[i]]
@@ -200,14 +202,17 @@ def fill_gaps(
     Returns:
         States with the gaps filled wherever enough complete states come before them.
     """
-    n, T, m = states.shape
-    d, context = m // 2, model.context_length
+    d, context = states.shape[2] // 2, model.context_length
     states = states.copy()
     jobs = []
-    for i in range(n):
+    for i in range(len(states)):
         edges = np.flatnonzero(np.diff(np.concatenate([[1], complete[i].astype(int), [1]])))
         for first, stop in zip(edges[::2], edges[1::2], strict=True):
-            if stop - first >= least and first >= context and complete[i, first - context : first].all():
+            if (
+                stop - first >= least
+                and first >= context
+                and complete[i, first - context : first].all()
+            ):
                 jobs.append((i, first, stop))
     if not jobs:
         return states

@@ -205,7 +205,7 @@ def smooth(terms: Terms) -> Smoothed:
         root = _transpose(_upper(_transpose(joined))[:, : B + r])
         return (new, root), (new, root[:, :B])
 
-    (_, root), (x, x_root) = jax.lax.scan(substitute, (x_last, joint_root), kept, reverse=True)
+    _, (x, x_root) = jax.lax.scan(substitute, (x_last, joint_root), kept, reverse=True)
     x = jnp.concatenate([x, x_last[None]])
     x_root = jnp.concatenate([x_root, joint_root[None, :, :B]])
     return Smoothed(x, c, x_root, _transpose(_upper(_transpose(joint_root[:, B:]))[:, :r]))

@@ -40,8 +40,6 @@ class Posterior:
     """Posterior mean of `[q, p]`."""
     deviation: Float[np.ndarray, "n T m"]
     """Posterior standard deviation."""
-    end_root: Float[np.ndarray, "n m f"]
-    """Square root of the covariance of the last state."""
     codes: Float[np.ndarray, "n k"]
     code_root: Float[np.ndarray, "n k r"]
     """`code_root @ code_root.T` is the covariance of a code."""
@@ -50,6 +48,8 @@ class Posterior:
     result: Int[np.ndarray, " n"]
     """Values of `Result`."""
     iterations: int
+    draws: Float[np.ndarray, "K n T m"]
+    """Samples of the states, rolled forward beyond the last known number; none by default."""
 
     @property
     def poor(self) -> Bool[np.ndarray, " n"]:

@@ -1,6 +1,6 @@
 """A question about trajectories as arrays: what is known, how well, and where to begin."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,21 +13,21 @@ class Between(NamedTuple):
     `J` is the largest number of them in one interval; unused places have weight 0.
     """
 
-    values: Float[np.ndarray, "n I J m"]
-    weight: Float[np.ndarray, "n I J m"]
-    fraction: Float[np.ndarray, "n I J"]
+    values: Float[Any, "n I J m"]
+    weight: Float[Any, "n I J m"]
+    fraction: Float[Any, "n I J"]
     """Position in the interval, from 0 at its first state to 1 at its last."""
 
 
 class Question(NamedTuple):
     """Scaled numbers of `n` trajectories on one grid of `T` times; a state is `[q, p]`."""
 
-    values: Float[np.ndarray, "n T m"]
+    values: Float[Any, "n T m"]
     """Measured numbers; 0 where nothing was measured."""
-    weight: Float[np.ndarray, "n T m"]
+    weight: Float[Any, "n T m"]
     """Inverse variance of each measurement; 0 is unknown."""
-    guess: Float[np.ndarray, "n T m"]
-    length: Int[np.ndarray, " n"]
+    guess: Float[Any, "n T m"]
+    length: Int[Any, " n"]
     """States of each trajectory that count; the others are padding."""
     between: Between
 

@@ -10,17 +10,22 @@ the code is still wrong, then lower and lower. The inverse Hessian gives the pos
 """
 
 import dataclasses
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from dhn.models.contract import AbstractModel
 from dhn.reconstruct.linear import Smoothed, Terms, smooth, solve_steps
 from dhn.reconstruct.question import Question, interpolate_path
 from dhn.reconstruct.windows import WindowTerms, grouped, linearise_windows, window_length
+
+
+WEAK = 1e-6
+"""Inverse variance that every scaled number has without any measurement."""
 
 
 @final
@@ -49,8 +54,8 @@ class Smoother:
 class CodeGaussian(NamedTuple):
     """Prior of the whitened code of each trajectory."""
 
-    centre: Float[Array, "n r"]
-    root: Float[Array, "n r r"]
+    centre: Float[Any, "n r"]
+    root: Float[Any, "n r r"]
     """`root.T @ root` is the precision."""
 
 
@@ -83,11 +88,11 @@ class _Point(NamedTuple):
     windows: WindowTerms
 
 
-def _valid(length: Int[Array, " n"], T: int, L: int) -> Bool[Array, "n W"]:
+def _valid(length: Int[Any, " n"], T: int, L: int) -> Bool[Array, "n W"]:
     return jnp.arange(T - L + 1)[None] + L <= length[:, None]
 
 
-def _sum(x: Array) -> Float[Array, " n"]:
+def _sum(x: Any) -> Float[Array, " n"]:
     return x.reshape(x.shape[0], -1).sum(1)
 
 
@@ -120,6 +125,8 @@ def _terms(
     counted = jnp.arange(T)[None] < question.length[:, None]
     weight = jnp.where(counted[..., None], question.weight, 1.0)
     misfit = jnp.where(counted[..., None], question.values - at.states, 0.0)
+    # Numbers that nothing determines stay where they are, with a very large variance.
+    weight, misfit = weight + WEAK, weight * misfit / (weight + WEAK)
     weight = jnp.pad(weight, [(0, 0), (0, pad), (0, 0)], constant_values=1.0)
     misfit = jnp.pad(misfit, [(0, 0), (0, pad), (0, 0)])
     weight, misfit = (jnp.moveaxis(x.reshape(n, K, G * m), 1, 0) for x in (weight, misfit))
@@ -281,3 +288,35 @@ def covariances(
     root = jnp.moveaxis(found.x_root, 0, 1)
     root = root.reshape(n, -1, m, root.shape[-1])[:, :T]
     return states + x, code + found.c, root, found.c_root
+
+
+@eqx.filter_jit
+def draw(
+    model: AbstractModel,
+    question: Question,
+    states: Float[Array, "n T m"],
+    code: Float[Array, "n r"],
+    frame: Frame,
+    prior: CodeGaussian,
+    sigma: Float[Array, " n"],
+    key: Key[Array, ""],
+) -> tuple[Float[Array, "n T m"], Float[Array, "n r"]]:
+    """One sample of the Gaussian posterior of states and code.
+
+    Every residual is shifted by a standard normal number; the solution of the shifted problem has
+    the posterior's mean and covariance.
+    """
+    n, T, m = states.shape
+    at = _Point(states, code, linearise_windows(model, states, code, *frame))
+    terms = _terms(question, at, prior, sigma)
+    keys = jr.split(key, 3)
+    root = jnp.sqrt(jnp.maximum(terms.weight, jnp.finfo(terms.e.dtype).tiny))
+    shifted = terms._replace(
+        e=terms.e + jr.normal(keys[0], terms.e.shape, terms.e.dtype),
+        misfit=terms.misfit
+        + jr.normal(keys[1], root.shape, root.dtype) * (terms.weight > 0) / root,
+        prior_misfit=terms.prior_misfit + jr.normal(keys[2], (n, code.shape[1]), code.dtype),
+    )
+    step = solve_steps(shifted, jnp.zeros(n, states.dtype))
+    x = jnp.moveaxis(step.x, 0, 1).reshape(n, -1, m)[:, :T]
+    return states + x, code + step.c

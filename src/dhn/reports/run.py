@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dhn.codes.autodecode import CodeFit
-from dhn.estimator import AbstractEstimator, load
+from dhn.estimator import AbstractEstimator, Reconstruction, load
 from dhn.evaluation.trial import MOST, Trial, horizons, try_out
 from dhn.evaluation.uncertainty import coverage, crps
 from dhn.reports.animation import film, player, rod_lengths
@@ -50,8 +49,6 @@ def write_run_report(
     validation: Trajectories | None = None,
     observe: int | None = None,
     ahead: int | None = None,
-    samples: int = 16,
-    seed: int = 0,
 ) -> dict[str, Any]:
     """One self-contained page; returns its numbers."""
     model = load(run)
@@ -59,7 +56,7 @@ def write_run_report(
     if data is not None:
         trial = try_out(
             model, data, train=train, validation=validation,
-            observe=observe, ahead=ahead, samples=samples, seed=seed,
+            observe=observe, ahead=ahead,
         )  # fmt: skip
     said = sentences(trial) if trial is not None else []
     opening = []
@@ -179,18 +176,18 @@ def _parameters(model: AbstractEstimator, data: Trajectories | None) -> Section:
         parts.append(paragraph(f"With data, these can be inferred: {', '.join(varying)}."))
     else:
         some = data[: min(len(data), MOST)]
-        fits = model.fit_codes(some)
+        found = model.reconstruct(some)
         for name in varying:
-            parts += _parameter(model, some, fits, name)
+            parts += _parameter(model, some, found, name)
     return section("Parameters", *parts, anchor="parameters")
 
 
 def _parameter(
-    model: AbstractEstimator, data: Trajectories, fits: CodeFit, name: str
+    model: AbstractEstimator, data: Trajectories, found: Reconstruction, name: str
 ) -> list[Html]:
     probe = model.probe(name)
-    estimate, truth = probe(fits.codes), data.params.get(name)
-    errors = probe.standard_errors(fits.codes, fits.root)
+    estimate, errors = found.parameters[name]
+    truth = data.params.get(name)
     unit = data.units.get(name, "")
     parts = [
         paragraph(

@@ -1,15 +1,15 @@
 """Baselines behind the estimator's face, and estimators by name."""
 
-from typing import Any
+from typing import Any, final
 
 from dhn.errors import UserError
-from dhn.estimator.estimator import AbstractEstimator
-from dhn.estimator.kinds import DHN
+from dhn.estimator.kinds import DHN, AbstractEstimator
 from dhn.estimator.options import apply_options
 from dhn.models.registry import config_class
 from dhn.training.config import TrainingConfig
 
 
+@final
 class Baseline(AbstractEstimator):
     """A baseline behind the same face: `Baseline("hnn", rollout="rk4")`, `Baseline("vanilla")`."""
 
@@ -17,7 +17,7 @@ class Baseline(AbstractEstimator):
         made = apply_options({"model": config_class(kind)(), "training": TrainingConfig()}, options)
         self.config = made["model"]
         self.training = made["training"]
-        self.artifact = None
+        self.fitted = None
 
 
 def make_estimator(kind: str, preset: str, options: dict[str, Any]) -> AbstractEstimator:

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 from typing import Any, final
 
-from dhn.estimator.artifact import FILE
-from dhn.estimator.estimator import AbstractEstimator, load
+from dhn.estimator.kinds import AbstractEstimator
+from dhn.estimator.storage import FILE, load_trained
 from dhn.models.contract import ModelContext
 from dhn.models.registry import planned_parameters
 from dhn.reproduction.baselines.matching import matched_width
@@ -47,7 +47,9 @@ class Lab:
         """The trained model, from the disk if a cell before has trained it."""
         directory = self.folder / "models" / self.cell.model_key
         if (directory / FILE).exists():
-            return load(directory)
+            model = self._fresh()
+            model.fitted = load_trained(directory)
+            return model
         model, training = self._fresh(), self.cell.training
         if training.seconds is not None and self.cell.recipe_key not in _COMPILED:
             # The seconds then count training alone, whichever seed comes first.

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.estimator.estimator import AbstractEstimator
+from dhn.estimator.kinds import AbstractEstimator
 from dhn.evaluation.extrapolation import LinearDMD, persistence
 from dhn.evaluation.metrics import compare, energy
 from dhn.reproduction.baselines.hnn import HNNModel
 from dhn.reproduction.baselines.parametric import fit_system
 from dhn.reproduction.lab import Lab
+from dhn.reproduction.rolling import roll_forward
 from dhn.trajectories.container import Trajectories
 
 LATE = 16
@@ -25,7 +26,7 @@ def with_rollout(model: AbstractEstimator, rollout: str | None) -> AbstractEstim
     if rollout is not None:
         assert isinstance(found.model, HNNModel)
         changed = found.model.with_rollout(rollout)  # type: ignore[arg-type]
-        model.artifact = dataclasses.replace(found, model=changed)
+        model.fitted = dataclasses.replace(found, model=changed)
     return model
 
 
@@ -36,7 +37,9 @@ def predict(
     cell = lab.cell
     if cell.trained:
         model = with_rollout(lab.model(), cell.evaluation.get("rollout"))
-        return model.forecast(observed, steps, codes=codes, seed=cell.seed), model
+        if codes is None and cell.preset != "paper":
+            return model.forecast(observed, steps), model
+        return roll_forward(model.trained, observed, steps, codes, cell.seed), model
     if cell.kind == "persistence":
         return persistence(observed, steps), None
     if cell.kind == "dmd":

@@ -1,7 +1,8 @@
 """Interpolation by any kind of model."""
 
 from dhn.errors import UserError
-from dhn.estimator.estimator import AbstractEstimator
+from dhn.estimator.kinds import AbstractEstimator
+from dhn.models.upsampler import AbstractUpsampler
 from dhn.reproduction.baselines.splines import (
     cubic_spline,
     hermite_spline,
@@ -9,6 +10,7 @@ from dhn.reproduction.baselines.splines import (
     system_slopes,
 )
 from dhn.reproduction.lab import Lab
+from dhn.reproduction.rolling import upsample
 from dhn.systems import get_system
 from dhn.trajectories.container import Trajectories
 
@@ -20,7 +22,9 @@ def refine(
     cell = lab.cell
     if cell.trained:
         model = lab.model()
-        return model.interpolate(sparse, factor, seed=cell.seed), model
+        if isinstance(model.trained.model, AbstractUpsampler):
+            return upsample(model.trained, model.trained.model, sparse, factor), model
+        return model.interpolate(sparse, factor), model
     if cell.kind == "linear":
         return linear_interpolation(sparse, factor), None
     if cell.kind == "spline":

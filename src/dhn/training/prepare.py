@@ -46,8 +46,7 @@ def check_trainable(data: Trajectories) -> None:
 
 def usable_states(data: Trajectories) -> Bool[np.ndarray, "n T"]:
     """Known states whose numbers are all there."""
-    assert data.momenta is not None
-    return np.asarray(data.known & data.has_value & np.isfinite(data.momenta).all(-1))
+    return data.complete
 
 
 def prepare(

@@ -21,7 +21,7 @@ from dhn.errors import UserError
 from dhn.files.atomic import atomic_path
 
 HEADER = "dhn"
-LAYOUT = 2
+LAYOUT = 3
 """Goes up when a file of before can no longer be read."""
 
 

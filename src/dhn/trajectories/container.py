@@ -23,9 +23,11 @@ from dhn.trajectories.validation import validated
 class Trajectories:
     """`n` trajectories of up to `T` states with `d` coordinates, on the host in float64.
 
-    Two different things can be said of a state: it has a *value* (its `q` is finite), and it is
-    *known*, i.e. it was measured rather than predicted. A gap has neither; a forecast has a value
-    but is not known. Trajectories of unequal length are padded by states without a value.
+    A state has a *value* if its `q` is finite, and it is *known* if at least one of its numbers was
+    measured rather than predicted. A number is known if its state is and the number is finite:
+    positions without momenta, or one of two angles, are known numbers of known states. A gap has
+    neither; a forecast has a value but is not known. Trajectories of unequal length are padded by
+    states without a value.
 
     The arrays are read-only; `replace` makes a changed copy. `data[trajectories, states]` selects
     by int, slice, list, boolean mask or (trajectories only) id and always keeps all three axes.
@@ -40,7 +42,7 @@ class Trajectories:
     v: np.ndarray | None = None
     """(n, T, d) velocities, where momenta are not measured."""
     known: np.ndarray = None  # type: ignore[assignment]  # always an array once constructed
-    """(n, T) bool: measured. `None` becomes: wherever q (and p or v, if given) is finite."""
+    """(n, T) bool: measured, at least in part. `None` becomes: wherever a number is finite."""
     params: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     """Name -> (n,): the system's constants for each trajectory."""
     names: tuple[str, ...] = ()
@@ -101,6 +103,24 @@ class Trajectories:
     def momenta(self) -> np.ndarray | None:
         """What stands for `p` in a model: the momenta, else velocities as momenta up to scale."""
         return self.p if self.p is not None else self.v
+
+    @property
+    def known_q(self) -> np.ndarray:
+        """(n, T, d) bool: coordinates that were measured."""
+        return np.asarray(self.known[..., None] & np.isfinite(self.q))
+
+    @property
+    def has_known_q(self) -> np.ndarray:
+        """(n, T) bool: states of which every coordinate was measured."""
+        return np.logical_and.reduce(self.known_q, axis=-1)
+
+    @property
+    def complete(self) -> np.ndarray:
+        """(n, T) bool: states of which every coordinate and momentum (or velocity) is known."""
+        found = self.has_known_q
+        if self.momenta is None:
+            return found
+        return np.asarray(found & np.isfinite(self.momenta).all(-1))
 
     @property
     def has_value(self) -> np.ndarray:

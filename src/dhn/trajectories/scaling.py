@@ -51,13 +51,15 @@ class Scaler:
     def fit(cls, train: Trajectories) -> "Scaler":
         """From the known states of `train`; without momenta the unit of action is 1."""
         known = np.asarray(train.known)
-        if not known.any():
-            raise UserError("scaling needs known states; all states of these data are unknown.")
+        if not train.known_q.any((0, 1)).all():
+            raise UserError(
+                "scaling needs known numbers of every coordinate; these data have none of some."
+            )
         q = train.q[known]
-        shift = np.where(train.angles, 0.0, q.mean(0))
-        scale = _power_of_two(_positive(_rms(q - shift), np.abs(q).max(0)))
+        shift = np.where(train.angles, 0.0, np.nanmean(q, axis=0))
+        scale = _power_of_two(_positive(_rms(q - shift), np.nanmax(np.abs(q), axis=0)))
         action = 1.0
-        if train.momenta is not None:
+        if train.momenta is not None and np.isfinite(train.momenta[known]).any(0).all():
             action = float(np.sqrt(np.mean(np.square(_rms(train.momenta[known]) * scale))))
             action = float(_power_of_two(action)) if action > 0 else 1.0
         return cls(q_shift=shift, q_scale=scale, p_scale=action / scale)
@@ -134,7 +136,7 @@ class Scaler:
 
 
 def _rms(x: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.mean(np.square(x), axis=0))
+    return np.sqrt(np.nanmean(np.square(x), axis=0))
 
 
 def _power_of_two(scale: Any) -> Any:

@@ -143,17 +143,11 @@ def _known(known: Any, fields: Mapping[str, Any]) -> np.ndarray:
                     f"{key} of {names[k]} is infinite at state {j} of trajectory {ids[i]!r}; "
                     f"write NaN where there is no measurement."
                 )
-            for k, name in enumerate(names):
-                if not np.isfinite(array[..., k]).any():
-                    raise UserError(
-                        f"{key} of {name} has no finite value at all; "
-                        f"leave {key if key != 'q' else name} out or give its measurements."
-                    )
-        measured = np.all([np.isfinite(a).all(-1) for _, a in parts], axis=0)
+        measured = np.any([np.isfinite(a).any(-1) for _, a in parts], axis=0)
         if not measured.any():
             raise UserError(
-                f"no state has {' and '.join(k for k, _ in parts)} finite together, so nothing "
-                f"counts as measured; give complete states, or the mask `known`."
+                f"{' and '.join(k for k, _ in parts)} have no finite value at all; give "
+                f"measurements, or the mask `known`."
             )
         return measured
     known = np.asarray(known)
@@ -163,16 +157,13 @@ def _known(known: Any, fields: Mapping[str, Any]) -> np.ndarray:
             f"got shape {known.shape}, type {known.dtype}."
         )
     known = known.astype(bool)
-    # v is only spare information once p is there.
-    required = [parts[0]] + [x for x in parts[1:] if x[0] == "p" or fields["p"] is None]
-    for key, array in required:
-        wrong = known & ~np.isfinite(array).all(-1)
-        if wrong.any():
-            i, j = np.argwhere(wrong)[0]
-            raise UserError(
-                f"state {j} of trajectory {ids[i]!r} is marked known but its {key} is not finite; "
-                f"set known to false there."
-            )
+    wrong = known & ~np.any([np.isfinite(array).any(-1) for _, array in parts], axis=0)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise UserError(
+            f"state {j} of trajectory {ids[i]!r} is marked known but none of its numbers is "
+            f"finite; set known to false there."
+        )
     return known
 
 

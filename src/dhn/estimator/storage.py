@@ -1,4 +1,4 @@
-"""A trained model with all that is needed to use it: one file, no pickle, self-describing."""
+"""A trained model on disk: one file, no pickle, self-describing."""
 
 import dataclasses
 import os
@@ -8,12 +8,14 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from dhn.codes.autodecode import CodePrior
 from dhn.errors import UserError
-from dhn.models.contract import AbstractModel, ModelContext
+from dhn.estimator.trained import TrainedModel
+from dhn.models.contract import ModelContext
 from dhn.models.registry import read_config, skeleton
+from dhn.reconstruct.bands import Bands
+from dhn.reconstruct.guess import Examples
 from dhn.training.config import TrainingConfig
 from dhn.training.storage import fill_tree, load_arrays, save_arrays, tree_arrays
 from dhn.trajectories.scaling import Scaler
@@ -21,60 +23,36 @@ from dhn.trajectories.scaling import Scaler
 FILE = "model.safetensors"
 
 
-def member_folder(path: str | os.PathLike[str], number: int) -> Path:
-    """Where the other models of an ensemble lie in its run folder."""
-    return Path(path) / f"member{number}"
+def save(trained: TrainedModel, path: str | os.PathLike[str]) -> None:
+    """Write a trained model into a folder, whole or not at all."""
+    path = Path(path)
+    path.mkdir(parents=True, exist_ok=True)
+    metadata = {
+        "kind": "model",
+        "config": trained.config.model_dump(mode="json"),
+        "training": trained.training.model_dump(mode="json"),
+        "context": dataclasses.asdict(trained.context),
+        "scaler": trained.scaler.to_dict(),
+        "ids": trained.ids,
+        "names": trained.names,
+        "units": trained.units,
+        "system": trained.system,
+        "momenta": trained.momenta,
+        "summary": trained.summary,
+    }
+    arrays = {
+        **tree_arrays(eqx.filter(trained.model, eqx.is_inexact_array), "weights"),
+        **trained.prior.to_arrays(),
+        "codes": trained.codes,
+        **{f"params/{name}": value for name, value in trained.params.items()},
+        **trained.examples.to_arrays(),
+        **trained.bands.to_arrays(),
+        "noise": trained.noise,
+    }
+    save_arrays(path / FILE, metadata, arrays)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Artifact:
-    """Weights, codes, scaling and where they came from."""
-
-    model: AbstractModel
-    config: Any
-    training: TrainingConfig
-    context: ModelContext
-    scaler: Scaler
-    codes: np.ndarray
-    """(n, k) codes of the training trajectories."""
-    prior: CodePrior
-    ids: tuple[str, ...]
-    params: dict[str, np.ndarray]
-    """The training trajectories' constants, for probes."""
-    names: tuple[str, ...]
-    units: dict[str, str]
-    system: str | None
-    summary: dict[str, Any]
-    """Steps, seconds, final losses, data fingerprint, options of the run."""
-    extra: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    """Further arrays, e.g. the calibration of error bands."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        path = Path(path)
-        path.mkdir(parents=True, exist_ok=True)
-        metadata = {
-            "kind": "model",
-            "config": self.config.model_dump(mode="json"),
-            "training": self.training.model_dump(mode="json"),
-            "context": dataclasses.asdict(self.context),
-            "scaler": self.scaler.to_dict(),
-            "ids": self.ids,
-            "names": self.names,
-            "units": self.units,
-            "system": self.system,
-            "summary": self.summary,
-        }
-        arrays = {
-            **tree_arrays(eqx.filter(self.model, eqx.is_inexact_array), "weights"),
-            **self.prior.to_arrays(),
-            "codes": self.codes,
-            **{f"params/{name}": value for name, value in self.params.items()},
-            **{f"extra/{name}": value for name, value in self.extra.items()},
-        }
-        save_arrays(path / FILE, metadata, arrays)
-
-
-def load_artifact(path: str | os.PathLike[str]) -> Artifact:
+def load_trained(path: str | os.PathLike[str]) -> TrainedModel:
     """What `save` wrote; the folder of a training run, or a folder saved by hand."""
     path = Path(path)
     if not path.is_dir():
@@ -103,7 +81,7 @@ def load_artifact(path: str | os.PathLike[str]) -> Artifact:
     def named(prefix):
         return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
-    return Artifact(
+    return TrainedModel(
         model=model,
         config=config,
         training=training,
@@ -117,5 +95,8 @@ def load_artifact(path: str | os.PathLike[str]) -> Artifact:
         units=dict(header["units"]),
         system=header["system"],
         summary=header["summary"],
-        extra=named("extra/"),
+        examples=Examples.from_arrays(arrays),
+        bands=Bands.from_arrays(arrays),
+        noise=arrays["noise"],
+        momenta=header["momenta"],
     )

@@ -1,0 +1,226 @@
+"""What can be asked of a trained model. Every question is a mask in and a view out."""
+
+import abc
+import os
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dhn.codes.probe import Probe
+from dhn.errors import UserError
+from dhn.estimator.asking import Reconstruction, answer, ask, read_back, warning
+from dhn.models.registry import count_parameters
+from dhn.reconstruct.posterior import Posterior, Result
+from dhn.trajectories.container import Trajectories
+
+if TYPE_CHECKING:
+    from dhn.estimator.trained import TrainedModel
+
+
+class AbstractAnswers(abc.ABC):
+    """The questions; `TrainedModel` and every fitted estimator answer them."""
+
+    @property
+    @abc.abstractmethod
+    def trained(self) -> "TrainedModel":
+        """The trained model that answers."""
+
+    def reconstruct(self, data: Trajectories, *, samples: int = 0, seed: int = 0) -> Reconstruction:
+        """Everything that the known numbers of `data` say about the rest.
+
+        Arguments:
+            data: Trajectories at any times. A number is unknown where it is NaN or its state is
+                not `known`: positions without momenta, one of two angles, gaps, later times.
+            samples: Paths drawn for the quantiles of later times; 0 uses the linearised posterior.
+            seed: Of the samples.
+
+        Returns:
+            All states with bands, codes, parameters with standard errors, and how well the model
+            explains what is known.
+        """
+        trained = self.trained
+        asked = ask(trained, data)
+        posterior = answer(trained, asked, _whole("samples", samples, 0), seed)
+        root = posterior.code_root
+        found = {}
+        for name in trained.params:
+            probe = self.probe(name)
+            errors = probe.standard_errors(posterior.codes, root)
+            found[name] = (probe(posterior.codes), errors)
+        return Reconstruction(
+            trajectories=read_back(trained, data, asked, posterior),
+            codes=posterior.codes,
+            code_covariance=np.einsum("nkr,nlr->nkl", root, root),
+            parameters=found,
+            fit=posterior.fit,
+            result=tuple(Result(code) for code in posterior.result),
+        )
+
+    def forecast(
+        self, observed: Trajectories, steps: int, *, samples: int = 0, seed: int = 0
+    ) -> Trajectories:
+        """The observed states followed by `steps` predicted ones, with quantiles.
+
+        Arguments:
+            observed: Trajectories on the model's time grid; numbers may be missing or noisy.
+            steps: States to predict, at least 1.
+            samples: Paths drawn from the posterior and rolled forward, from which quantiles are
+                taken; 0 takes them from the linearised posterior, which is faster.
+            seed: Of the samples.
+
+        Returns:
+            Observed and predicted states; `known` is False for predicted ones. Observed states
+            keep their measured values.
+        """
+        asked = extended(observed, steps, self.time_step)
+        return keep_known(asked, self._view(asked, _whole("samples", samples, 0), seed))
+
+    def complete(self, data: Trajectories, observe: int) -> Trajectories:
+        """See the first `observe` states and predict the rest of each trajectory."""
+        if not 1 <= observe < data.states:
+            raise UserError(
+                f"observe must lie between 1 and {data.states - 1}, one less than the "
+                f"trajectories' {data.states} states; got {observe!r}."
+            )
+        return self.forecast(data[:, :observe], data.states - observe)
+
+    def interpolate(self, sparse: Trajectories, factor: int) -> Trajectories:
+        """`factor - 1` states between each two of `sparse`, on the model's time grid."""
+        step = sparse.time_step / _whole("factor", factor)
+        if not np.isclose(step, self.time_step, rtol=1e-4):
+            raise UserError(
+                f"the model was trained with time step {self.time_step:.6g}, but these data have "
+                f"{sparse.time_step:.6g} / {factor}. Use another factor, or train on this grid."
+            )
+        fine = refined(sparse, factor)
+        return keep_known(fine, self._view(fine))
+
+    def denoise(self, data: Trajectories, *, noise: np.ndarray | None = None) -> Trajectories:
+        """The most probable states given noisy measurements; gaps are filled.
+
+        Arguments:
+            data: Noisy trajectories.
+            noise: (2, d) standard deviations of q and of p (or v); by default the data's own.
+
+        Returns:
+            States with quantiles; `known` is False everywhere, since all are estimates.
+        """
+        data = data if noise is None else data.replace(noise=np.asarray(noise, float))
+        if data.noise is None and not self.trained.noise.any():
+            raise UserError(
+                "denoising needs the noise of the measurements; give noise=(2, d) standard "
+                "deviations of q and p, or data that carry them."
+            )
+        found = self._view(data)
+        return found.replace(known=np.zeros(found.q.shape[:2], bool))
+
+    def encode(self, data: Trajectories) -> np.ndarray:
+        """(n, k) latent codes of new trajectories."""
+        return self.posterior(data).codes
+
+    def infer(self, data: Trajectories, target: str) -> np.ndarray:
+        """(n,) a parameter of each trajectory, read off its code by the probe."""
+        return self.probe(target)(self.encode(data))
+
+    def probe(self, target: str, *, linear: bool = False) -> Probe:
+        """Ridge regression from the training codes to this parameter of the training set.
+
+        The paper's probe is `linear`; otherwise it may bend where cross-validation gains by it.
+        """
+        trained = self.trained
+        if target not in trained.params:
+            have = ", ".join(trained.params) or "none"
+            raise UserError(
+                f"the training data have no parameter {target!r} to learn from; they have: {have}."
+            )
+        return Probe.fit(trained.codes, trained.params[target], linear=linear)
+
+    def posterior(self, data: Trajectories) -> Posterior:
+        """States and codes with covariances, on the model's grid and in its units."""
+        return answer(self.trained, ask(self.trained, data))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Everything needed to use the model, into one folder."""
+        from dhn.estimator.storage import save
+
+        save(self.trained, path)
+
+    @property
+    def time_step(self) -> float:
+        """Spacing of the model's time grid."""
+        return self.trained.context.time_step
+
+    @property
+    def parameters(self) -> int:
+        """Trainable numbers, codes not counted."""
+        return count_parameters(self.trained.model)
+
+    def _view(self, data: Trajectories, draws: int = 0, seed: int = 0) -> Trajectories:
+        asked = ask(self.trained, data)
+        posterior = answer(self.trained, asked, draws, seed)
+        if (line := warning(posterior.result, data.ids)) is not None:
+            warnings.warn(line, stacklevel=3)
+        return read_back(self.trained, data, asked, posterior)
+
+
+def _whole(name: str, value: int, least: int = 1) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise UserError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
+
+
+def extended(data: Trajectories, steps: int, time_step: float) -> Trajectories:
+    """`data` followed by `steps` unknown states, `time_step` apart."""
+    count = _whole("steps", steps)
+    if not np.isfinite(data.times[:, -1]).all():
+        raise UserError("a forecast needs trajectories of one length; forecast them one by one.")
+
+    def longer(x):
+        if x is None:
+            return None
+        return np.concatenate([x, np.full((len(x), count, x.shape[2]), np.nan)], axis=1)
+
+    ahead = time_step * np.arange(1, count + 1)
+    t = np.concatenate([data.t, data.t[..., -1:] + ahead], axis=-1)
+    known = np.concatenate([data.known, np.zeros((len(data), count), bool)], axis=1)
+    return data.replace(
+        q=longer(data.q), p=longer(data.p), v=longer(data.v), t=t, known=known,
+        q_quantiles={}, p_quantiles={},
+    )  # fmt: skip
+
+
+def refined(sparse: Trajectories, factor: int) -> Trajectories:
+    """`sparse` with `factor - 1` unknown states between each two of its own."""
+    n, m, d = sparse.q.shape
+    states = (m - 1) * factor + 1
+
+    def wider(x):
+        if x is None:
+            return None
+        fine = np.full((n, states, d), np.nan)
+        fine[:, ::factor] = x
+        return fine
+
+    known = np.zeros((n, states), bool)
+    known[:, ::factor] = sparse.known
+    start = sparse.t[0] if sparse.t.ndim == 1 else sparse.t[:, :1]
+    t = start + np.arange(states) * (sparse.time_step / factor)
+    return sparse.replace(
+        q=wider(sparse.q), p=wider(sparse.p), v=wider(sparse.v), t=t, known=known,
+        q_quantiles={}, p_quantiles={},
+    )  # fmt: skip
+
+
+def keep_known(data: Trajectories, found: Trajectories) -> Trajectories:
+    """`found` with the measured numbers of `data` in place of their estimates."""
+
+    def kept(measured, estimate):
+        if measured is None or estimate is None:
+            return estimate
+        seen = np.asarray(data.known)[..., None] & np.isfinite(measured)
+        return np.where(seen, measured, estimate)
+
+    return found.replace(
+        q=kept(data.q, found.q), p=kept(data.p, found.p), v=kept(data.v, found.v), noise=data.noise
+    )

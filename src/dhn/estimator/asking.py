@@ -1,0 +1,227 @@
+"""From trajectories to a question in the model's units, and from a posterior back."""
+
+import dataclasses
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dhn.errors import UserError
+from dhn.reconstruct.bands import horizons
+from dhn.reconstruct.engine import least_noise, reconstruct
+from dhn.reconstruct.posterior import Posterior, Result
+from dhn.reconstruct.question import Between, interpolate_path
+from dhn.trajectories.container import Trajectories
+
+if TYPE_CHECKING:
+    from dhn.estimator.trained import TrainedModel
+
+ON_GRID = 1e-4
+"""Distance from a time of the grid, in steps, below which a measurement lies on it."""
+BETWEEN = 1e-5
+"""Least noise of a measurement between grid states, scaled: the error of interpolation there."""
+MOST_STATES = 1 << 20
+"""Longest grid that is laid over the times of one trajectory, in states."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Asked:
+    """Trajectories on the model's grid, in its units."""
+
+    values: Float[np.ndarray, "n T m"]
+    known: Bool[np.ndarray, "n T m"]
+    noise: Float[np.ndarray, "n T m"]
+    between: Between | None
+    place: Float[np.ndarray, "n S"]
+    """Position of each of the data's times on the grid, in steps."""
+
+    @property
+    def on_grid(self) -> bool:
+        return self.between is None
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """All that was found out about some trajectories."""
+
+    trajectories: Trajectories
+    """Every state at the times that were asked for, with quantiles; `known` as it was given."""
+    codes: Float[np.ndarray, "n k"]
+    code_covariance: Float[np.ndarray, "n k k"]
+    parameters: dict[str, tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]]
+    """Name -> estimates and standard errors, for every parameter of the training set."""
+    fit: Float[np.ndarray, " n"]
+    """Mean squared residual in expected units: about 1 or less for a good fit."""
+    result: tuple[Result, ...]
+
+    def warning(self) -> str | None:
+        """One line about trajectories that should not be trusted, if there are any."""
+        return warning(np.array(self.result), self.trajectories.ids)
+
+
+def warning(result: np.ndarray, ids: tuple[str, ...]) -> str | None:
+    """One line about the trajectories whose result is not OK, or None."""
+    bad = np.flatnonzero(result != Result.OK)
+    if not len(bad):
+        return None
+    kinds = [kind for kind in Result if kind != Result.OK and (result == kind).any()]
+    parts = [f"{int((result == kind).sum())} {kind.message}" for kind in kinds]
+    return f"{len(bad)} of {len(result)} trajectories: {'; '.join(parts)} (first: {ids[bad[0]]})."
+
+
+def ask(trained: "TrainedModel", data: Trajectories) -> Asked:
+    """The numbers of `data` on the model's grid, in its units.
+
+    Arguments:
+        trained: The model whose grid and units are used.
+        data: Trajectories; unknown numbers are NaN or belong to states that are not known.
+
+    Returns:
+        Scaled numbers with their noise; measurements off the grid keep their own times.
+    """
+    check_data(trained, data)
+    q, p, noise = _scaled(trained, data)
+    values = np.concatenate([q, p], axis=-1)
+    known = np.asarray(data.known)[..., None] & np.isfinite(values)
+    if not known.any((1, 2)).all():
+        empty = data.ids[int(np.argmin(known.any((1, 2))))]
+        raise UserError(f"trajectory {empty!r} has no known number; leave it out.")
+    place = (data.times - data.times[:, :1]) / trained.context.time_step
+    last = np.nanmax(place, axis=1)
+    states = int(np.ceil(last.max() - ON_GRID)) + 1
+    if states > MOST_STATES:
+        raise UserError(
+            f"these data span {states} time steps of the model ({trained.context.time_step:.6g}); "
+            f"at most {MOST_STATES} are reconstructed at once. Cut them into pieces."
+        )
+    nearest = np.round(place)
+    even = np.isfinite(place) & (np.abs(place - nearest) <= ON_GRID * np.maximum(1, place / 100))
+    if (even | ~np.isfinite(place)).all():
+        return _on_grid(values, known, noise, place, nearest, states)
+    least = max(least_noise(trained.knowledge), BETWEEN)
+    return _off_grid(values, known, noise, place, max(states, 2), least)
+
+
+def _scaled(trained: "TrainedModel", data: Trajectories):
+    """Scaled q and p (NaN without momenta) and the noise of each number."""
+    momenta = data.p if trained.momenta == "p" else data.v
+    q = trained.scaler.transform_q(data.q)
+    p = np.full_like(q, np.nan) if momenta is None else trained.scaler.transform_p(momenta)
+    noise = trained.noise
+    if data.noise is not None:
+        noise = trained.scaler.scaled_noise(np.nan_to_num(data.noise))
+    row = np.concatenate([noise[0], noise[1]])
+    return q, p, np.broadcast_to(row, (*q.shape[:2], len(row)))
+
+
+def _on_grid(values, known, noise, place, nearest, states) -> Asked:
+    n, _, m = values.shape
+    found = [np.zeros((n, states, m)), np.zeros((n, states, m), bool), np.zeros((n, states, m))]
+    for i in range(n):
+        here = np.isfinite(place[i])
+        index = nearest[i][here].astype(int)
+        for target, source in zip(found, (values, known, noise), strict=True):
+            target[i, index] = source[i][here]
+    return Asked(np.nan_to_num(found[0]), found[1], found[2], None, nearest)
+
+
+def _off_grid(values, known, noise, place, states, least) -> Asked:
+    """Measurements between the states of the grid, sorted into its intervals.
+
+    For the first guess each is also moved to the nearest state of the grid, along straight lines.
+    """
+    n, S, m = values.shape
+    interval = np.clip(np.floor(np.nan_to_num(place)), 0, states - 2).astype(int)
+    counts = np.zeros((n, states - 1), int)
+    slots = np.zeros((n, S), int)
+    for i in range(n):
+        for s in np.flatnonzero(known[i].any(-1)):
+            slots[i, s] = counts[i, interval[i, s]]
+            counts[i, interval[i, s]] += 1
+    most = int(counts.max())
+    between = Between(
+        np.zeros((n, states - 1, most, m)),
+        np.zeros((n, states - 1, most, m)),
+        np.zeros((n, states - 1, most)),
+    )
+    for i in range(n):
+        at = np.flatnonzero(known[i].any(-1))
+        index = (i, interval[i, at], slots[i, at])
+        between.values[index] = np.nan_to_num(values[i, at])
+        between.weight[index] = np.where(known[i, at], 1 / np.maximum(noise[i, at], least) ** 2, 0)
+        between.fraction[index] = place[i, at] - interval[i, at]
+    moved, near = np.zeros((n, states, m)), np.zeros((n, states, m), bool)
+    for i in range(n):
+        for j in range(m):
+            at = np.flatnonzero(known[i, :, j])
+            if len(at):
+                index = np.unique(np.round(place[i, at]).astype(int))
+                near[i, index, j] = True
+                moved[i, index, j] = np.interp(index, place[i, at], values[i, at, j])
+    return Asked(moved, near, np.zeros((n, states, m)), between, place)
+
+
+def answer(trained: "TrainedModel", asked: Asked, draws: int = 0, seed: int = 0) -> Posterior:
+    """The posterior of the states on the grid and of the codes."""
+    return reconstruct(
+        trained.knowledge, asked.values, asked.known, asked.noise,
+        between=asked.between, draws=draws, seed=seed,
+    )  # fmt: skip
+
+
+def read_back(
+    trained: "TrainedModel", data: Trajectories, asked: Asked, posterior: Posterior
+) -> Trajectories:
+    """The posterior at the data's times as trajectories with quantiles, in physical units.
+
+    Known numbers without noise keep their values; noisy ones are replaced by the posterior mean.
+    """
+    horizon = horizons(asked.known) if asked.on_grid else np.zeros(posterior.states.shape[:2])
+    levels = trained.bands.quantiles(posterior.states, posterior.deviation, horizon)
+    if len(posterior.draws):
+        ahead = (horizon > 0)[..., None]
+        drawn = np.quantile(posterior.draws, list(levels), axis=0)
+        levels = {
+            level: np.where(ahead, x, levels[level]) for level, x in zip(levels, drawn, strict=True)
+        }
+    index = np.nan_to_num(asked.place)
+
+    def at_times(x):
+        if asked.on_grid:
+            rows = np.arange(len(x))[:, None]
+            return x[rows, index.astype(int)]
+        left = np.clip(np.floor(index), 0, x.shape[1] - 2).astype(int)
+        path = np.zeros((len(x), index.shape[1], x.shape[2]))
+        for i in range(len(x)):
+            fine = np.zeros((1, x.shape[1] - 1, index.shape[1]))
+            fine[0, left[i], np.arange(index.shape[1])] = index[i] - left[i]
+            found = np.asarray(interpolate_path(x[i : i + 1], fine))[0]
+            path[i] = found[left[i], np.arange(index.shape[1])]
+        return path
+
+    d = trained.context.dim
+    missing = ~np.isfinite(asked.place)[..., None]
+
+    def physical(x):
+        x = np.where(missing, np.nan, at_times(x))
+        return trained.scaler.inverse(x[..., :d], x[..., d:])
+
+    q, p = physical(posterior.states)
+    bands = {"q_quantiles": {}, "p_quantiles": {}}
+    for level, values in levels.items():
+        for name, part in zip(bands, physical(values), strict=True):
+            bands[name][level] = part
+    momenta = {"p": p, "v": None} if trained.momenta == "p" else {"p": None, "v": p}
+    return dataclasses.replace(data, q=q, **momenta, noise=None, **bands)
+
+
+def check_data(trained: "TrainedModel", data: Trajectories) -> None:
+    """The same coordinates as in training."""
+    if data.dim != trained.context.dim:
+        raise UserError(
+            f"the model was trained on {trained.context.dim} coordinates "
+            f"({', '.join(trained.names)}), but these data have {data.dim} "
+            f"({', '.join(data.names)}). Use data of the same system."
+        )

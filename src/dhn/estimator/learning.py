@@ -1,0 +1,143 @@
+"""Learn: trajectories are scaled, cut into windows and fitted; out comes a `TrainedModel`."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.random as jr
+import numpy as np
+
+from dhn.codes.autodecode import CodePrior
+from dhn.estimator.asking import answer, ask
+from dhn.estimator.trained import TrainedModel
+from dhn.models.registry import build_model
+from dhn.reconstruct.bands import Bands, horizons
+from dhn.reconstruct.guess import Examples
+from dhn.training.config import TrainingConfig
+from dhn.training.fit import FitResult, fit
+from dhn.training.prepare import make_context, usable_states
+from dhn.training.validation import choose_split
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.scaling import Scaler
+
+OBSERVED = 16
+"""States that a forecast is usually made from."""
+HELD_OUT = 64
+"""Held-out trajectories that set the error bands: enough for 90 % quantiles."""
+
+
+def learn(
+    train: Trajectories,
+    config: Any,
+    training: TrainingConfig,
+    *,
+    budget: float | None = None,
+    directory: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+) -> TrainedModel:
+    """Train a fresh model on these trajectories.
+
+    Arguments:
+        train: Training trajectories on one even grid of times, with momenta or velocities.
+        config: Configuration of the model.
+        training: The recipe; its `steps` count unless there is a budget.
+        budget: Seconds, by the recipe's clock.
+        directory: Receives checkpoints and metrics, so that the run can be resumed.
+        resume: Go on from the last checkpoint in `directory`.
+        progress: Show a progress line.
+
+    Returns:
+        The trained model, with error bands of the bare posterior.
+    """
+    scaler = Scaler.fit(train)
+    context = make_context(train, scaler)
+    with jax.enable_x64(training.precision == "float64"):
+        fresh = build_model(config, context, jr.key(training.seed))
+    found = fit(
+        fresh, train, scaler, training,
+        budget=budget, directory=directory, resume=resume, progress=progress,
+    )  # fmt: skip
+    return _packed(train, config, training, scaler, context, found)
+
+
+def _packed(train, config, training, scaler, context, found: FitResult) -> TrainedModel:
+    states = np.concatenate(scaler.transform(train), axis=-1)
+    states = np.where(usable_states(train)[..., None], states, np.nan)
+    codes = np.asarray(found.codes)
+    noise = np.zeros((2, train.dim))
+    if train.noise is not None:
+        noise = np.nan_to_num(scaler.scaled_noise(train.noise))
+    return TrainedModel(
+        model=found.model,
+        config=config,
+        training=training,
+        context=context,
+        scaler=scaler,
+        codes=codes,
+        prior=CodePrior.fit(codes, found.noise),
+        examples=Examples.make(states, codes),
+        bands=Bands.gaussian(),
+        noise=noise,
+        momenta="v" if train.p is None else "p",
+        ids=train.ids,
+        params=dict(train.params),
+        names=train.names,
+        units=dict(train.units),
+        system=train.system,
+        summary={
+            "steps": found.steps,
+            "seconds": found.seconds,
+            "validation": found.validation,
+            "chosen": found.chosen,
+            "residual": found.noise,
+            "trajectories": len(train),
+            "fingerprint": train.fingerprint(),
+        },
+    )
+
+
+def held_out(trained: TrainedModel, train: Trajectories) -> Trajectories | None:
+    """The trajectories that training kept aside, if there are any."""
+    known = usable_states(train)
+    split = choose_split(
+        known, trained.model.training_shapes, trained.training.validation, trained.training.seed
+    )
+    rows = np.flatnonzero(split.held_out & known.all(1))
+    return train[rows] if len(rows) else None
+
+
+def calibrated(
+    trained: TrainedModel, held: Trajectories, observe: int | None = None
+) -> TrainedModel:
+    """The same model with error bands that hold on trajectories it was not trained on.
+
+    Arguments:
+        trained: A model.
+        held: Trajectories that training did not see.
+        observe: States that a forecast is made from; by default a quarter of them, up to 16.
+
+    Returns:
+        A model whose bands are scaled to the errors of these forecasts.
+    """
+    held = held[:HELD_OUT]
+    observe = min(OBSERVED, held.states // 4) if observe is None else observe
+    if observe < 1 or observe >= held.states:
+        return trained
+    asked = ask(trained, held)
+    seen = asked.known & (np.arange(asked.known.shape[1]) < observe)[None, :, None]
+    rows = seen.any((1, 2)) & (asked.known & ~seen).any((1, 2))
+    if not rows.any() or not asked.on_grid:
+        return trained
+    asked = dataclasses.replace(
+        asked, values=asked.values[rows], known=asked.known[rows], noise=asked.noise[rows],
+        place=asked.place[rows],
+    )  # fmt: skip
+    seen = seen[rows]
+    posterior = answer(trained, dataclasses.replace(asked, known=seen))
+    error = np.abs(posterior.states - asked.values)
+    # The truth is measured, too: its noise adds to the spread of the error.
+    scale = np.sqrt(posterior.deviation**2 + asked.noise**2)
+    scores = np.where(asked.known & ~seen, error / scale, np.nan)
+    return dataclasses.replace(trained, bands=Bands.fit(scores, horizons(seen)))

@@ -1,0 +1,208 @@
+"""Reconstruction with an exact model: textbook answers for any mask."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from tests.reconstruct.oscillator import TIME_STEP, exact_model, exact_states, prior
+
+from dhn.codes.autodecode import CodePrior
+from dhn.reconstruct.engine import EXACT, Knowledge, padded_length, reconstruct
+from dhn.reconstruct.guess import Examples
+from dhn.reconstruct.posterior import Result
+
+STATES = 33
+rng = np.random.default_rng(0)
+FREQUENCIES = 1.0 + rng.uniform(-0.3, 0.3, 6)
+PHASES = rng.uniform(0, 2 * np.pi, 6)
+
+
+def truth(frequencies=FREQUENCIES, states=STATES, phases=PHASES) -> np.ndarray:
+    return np.concatenate(exact_states(frequencies, states, phases), axis=-1)
+
+
+def knowledge(block_size: int = 1, stride: int = 1, **changes) -> Knowledge:
+    frequencies = np.linspace(0.65, 1.35, 30)
+    states = truth(frequencies, STATES, np.linspace(0, 6, 30))
+    examples = Examples.make(states, frequencies[:, None] - 1.0)
+    chosen = dataclasses.replace(prior(), **changes)
+    with jax.enable_x64(True):
+        return Knowledge(exact_model(block_size, stride), chosen, examples, change=0.1)
+
+
+def mask(kind: str, shape=(6, STATES, 2)) -> np.ndarray:
+    found = np.zeros(shape, bool)
+    if kind == "first 8 states":
+        found[:, :8] = True
+    elif kind == "every 8th state":
+        found[:, ::8] = True
+    elif kind == "positions only":
+        found[..., 0] = True
+    elif kind == "every 4th position":
+        found[:, ::4, 0] = True
+    elif kind == "momenta only":
+        found[..., 1] = True
+    elif kind == "middle lost":
+        found[:, :8] = found[:, 24:] = True
+    elif kind == "a random fifth":
+        found[:] = np.random.default_rng(1).random(shape) < 0.2
+    return found
+
+
+MASKS = (
+    "first 8 states", "every 8th state", "positions only", "every 4th position", "momenta only",
+    "middle lost", "a random fifth",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_an_exact_model_reconstructs_exactly(kind):
+    found = reconstruct(knowledge(), truth(), mask(kind), np.zeros((6, STATES, 2)))
+    assert (found.result == Result.OK).all()
+    error = np.abs(found.states - truth())
+    # The model claims residuals of 1e-4 of a change of 0.1; the truth has none.
+    assert error.max() < 1e-4
+    assert (error / found.deviation).max() < 3
+    assert np.abs(found.codes[:, 0] - (FREQUENCIES - 1)).max() < 1e-3
+
+
+@pytest.mark.parametrize(("block_size", "stride"), [(2, 1), (3, 2), (4, 2)])
+def test_blocks_of_any_size_answer_the_same_question(block_size, stride):
+    seen = np.zeros((6, STATES, 2), bool)
+    seen[:, ::5] = True
+    found = reconstruct(knowledge(block_size, stride), truth(), seen, np.zeros((6, STATES, 2)))
+    assert (found.result == Result.OK).all()
+    assert np.abs(found.states - truth()).max() < 1e-4
+
+
+def test_states_that_nothing_determines_are_reported():
+    """The exact model of stride 2 ties every second state: the others are free."""
+    seen = mask("every 8th state")
+    found = reconstruct(knowledge(3, 2), truth(), seen, np.zeros((6, STATES, 2)))
+    assert (found.result == Result.NOT_IDENTIFIABLE).all()
+    assert np.abs(found.states - truth())[:, ::2].max() < 1e-4
+    assert np.abs(found.states).max() < 10
+
+
+def kalman(frequency: float, values: np.ndarray, noise: float, process: float):
+    """Rauch-Tung-Striebel smoother of one oscillator with a known frequency and a flat start.
+
+    Process noise enters as the engine has it: on `Q_target` and on `P_source` of each step.
+    """
+    angle = frequency * TIME_STEP
+    c, s = np.cos(angle), np.sin(angle)
+    F = np.array([[c, s / frequency], [-frequency * s, c]])
+    # H+ gives Q1 = q0 / c + tan p1 / w and P0 = p1 / c + w tan q0. Noise on both of them moves
+    # the next state by G: p1 = c (p0 - w tan q0 - e2), q1 = q0 / c + tan p1 / w - e1.
+    G = np.array([[-1.0, -s / frequency], [0.0, -c]])
+    Q = process**2 * G @ G.T
+    T = len(values)
+    mean, cov = [values[0]], [noise**2 * np.eye(2)]
+    ahead = []
+    for t in range(1, T):
+        m, P = F @ mean[-1], F @ cov[-1] @ F.T + Q
+        ahead.append((m, P))
+        gain = P @ np.linalg.inv(P + noise**2 * np.eye(2))
+        mean.append(m + gain @ (values[t] - m))
+        cov.append((np.eye(2) - gain) @ P)
+    for t in range(T - 2, -1, -1):
+        m, P = ahead[t]
+        back = cov[t] @ F.T @ np.linalg.inv(P)
+        mean[t] = mean[t] + back @ (mean[t + 1] - m)
+        cov[t] = cov[t] + back @ (cov[t + 1] - P) @ back.T
+    return np.array(mean), np.array(cov)
+
+
+def test_a_linear_oscillator_equals_the_kalman_smoother():
+    """With the code fixed by its prior, mean and covariance are those of the exact smoother."""
+    sigma, claimed = 0.05, 0.02
+    # A prior that leaves the code no freedom: one training system, its spread next to nothing.
+    tight = CodePrior(np.array([0.1]), np.array([[1e-9]]), np.zeros((1, 1)), claimed)
+    known = dataclasses.replace(knowledge(), prior=tight)
+    clean = truth(np.full(2, 1.1), STATES, PHASES[:2])
+    values = clean + sigma * np.random.default_rng(2).normal(size=clean.shape)
+    noise = np.full(values.shape, sigma)
+    found = reconstruct(known, values, np.ones(values.shape, bool), noise)
+    for i in range(2):
+        mean, cov = kalman(1.1, values[i], sigma, claimed * 0.1)
+        np.testing.assert_allclose(found.states[i], mean, atol=1e-7)
+        deviation = np.sqrt(np.einsum("tii->ti", cov))
+        np.testing.assert_allclose(found.deviation[i], deviation, rtol=1e-5)
+
+
+def test_the_frequency_from_positions_has_the_textbook_standard_error():
+    """The inverse Fisher information of a sinusoid with unknown amplitude, phase and frequency."""
+    sigma, w = 0.01, 1.1
+    t = TIME_STEP * np.arange(65)
+    sine, cosine = np.sin(w * t), np.cos(w * t)
+    # q = a cos wt + b sin wt with a = 1, b = 0.
+    jacobian = np.stack([cosine, sine, -t * sine], axis=1) / sigma
+    expected = np.sqrt(np.linalg.inv(jacobian.T @ jacobian)[2, 2])
+    count = 64
+    clean = truth(np.full(count, w), 65, np.zeros(count))
+    values = clean + sigma * np.random.default_rng(3).normal(size=clean.shape)
+    seen = np.zeros(values.shape, bool)
+    seen[..., 0] = True
+    found = reconstruct(knowledge(noise=1e-6), values, seen, np.full(values.shape, sigma))
+    claimed = np.sqrt((found.code_root**2).sum((1, 2)))
+    np.testing.assert_allclose(claimed, expected, rtol=0.05)
+    # The scatter of 64 estimates is known to a tenth.
+    assert abs(np.std(found.codes[:, 0]) / expected - 1) < 0.3
+
+
+def test_known_numbers_come_back_within_their_noise():
+    sigma = 0.02
+    values = truth() + sigma * np.random.default_rng(4).normal(size=(6, STATES, 2))
+    seen = mask("a random fifth")
+    found = reconstruct(knowledge(), values, seen, np.full(values.shape, sigma))
+    apart = (found.states - values)[seen] / sigma
+    assert np.abs(apart).max() < 4.5
+    assert np.sqrt(np.mean((found.states - truth()) ** 2)) < sigma
+
+
+def test_numbers_without_noise_are_kept():
+    seen = mask("every 8th state")
+    found = reconstruct(knowledge(), truth(), seen, np.zeros((6, STATES, 2)))
+    least = EXACT * prior().noise * 0.1
+    assert np.abs(found.states - truth())[seen].max() < 10 * least
+
+
+def test_other_trajectories_of_the_batch_do_not_matter():
+    seen, none = mask("every 8th state"), np.zeros((6, STATES, 2))
+    whole = reconstruct(knowledge(), truth(), seen, none)
+    alone = reconstruct(knowledge(), truth()[2:3], seen[2:3], none[2:3])
+    np.testing.assert_allclose(alone.states, whole.states[2:3], atol=1e-12)
+    np.testing.assert_allclose(alone.deviation, whole.deviation[2:3], rtol=1e-8)
+
+
+def test_motion_that_the_model_cannot_explain_is_called_a_poor_fit():
+    square = np.sign(truth())
+    found = reconstruct(
+        knowledge(), square, np.ones(square.shape, bool), np.full(square.shape, 1e-3)
+    )
+    assert (found.result != Result.OK).all()
+
+
+def test_one_state_does_not_identify_the_code():
+    seen = np.zeros((6, STATES, 2), bool)
+    seen[:, 0] = True
+    found = reconstruct(knowledge(), truth(), seen, np.zeros(seen.shape))
+    assert (found.result == Result.NOT_IDENTIFIABLE).all()
+
+
+def test_samples_have_the_claimed_spread():
+    sigma = 0.05
+    values = truth() + sigma * np.random.default_rng(5).normal(size=(6, STATES, 2))
+    seen = mask("first 8 states")
+    noise = np.full(values.shape, sigma)
+    found = reconstruct(knowledge(), values, seen, noise, draws=200, seed=1)
+    ratio = found.draws.std(0)[:, 8:] / found.deviation[:, 8:]
+    assert abs(np.mean(ratio) - 1) < 0.1
+
+
+def test_few_lengths_are_compiled():
+    lengths = {padded_length(states) for states in range(2, 1000)}
+    assert len(lengths) < 40
+    assert all(states <= padded_length(states) <= 1.26 * states for states in range(2, 1000))
+    assert padded_length(129) == 129
