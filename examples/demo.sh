@@ -27,7 +27,7 @@ run dhn interpolate "$out/model" "$out/test.npz" --factor 4 --thin -o "$out/fine
 run dhn inspect "$out/fine.npz" --plot "$out/interpolation.png"
 
 # 6. One page about all of it.
-run dhn report "$out/model" "$out/test.npz" --train "$out/train.npz" --samples 8 \
+run dhn report "$out/model" "$out/test.npz" --train "$out/train.npz" \
   -o "$out/report.html"
 
 echo

@@ -36,7 +36,7 @@ run dhn train "$out/swing-train.npz" -o "$out/model" --budget "${BUDGET:-2m}"
 # 4. Forecast with error bars, and see how good it is on what was kept.
 run dhn forecast "$out/model" "$out/swing-test.npz" --observe 32 --steps 50 --samples 16 \
   -o "$out/forecast.csv"
-run dhn evaluate "$out/model" "$out/swing-test.npz" --observe 32 --samples 16
+run dhn evaluate "$out/model" "$out/swing-test.npz" --observe 32
 
 # 5. The model's own path through the noise and over the gaps.
 run dhn denoise "$out/model" "$out/swing-validation.npz" -o "$out/smooth.csv"

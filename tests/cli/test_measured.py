@@ -53,16 +53,6 @@ def run(place):
     return place / "run"
 
 
-def test_measured_data_are_taken_to_be_damped_unless_told_otherwise(run, place):
-    model = dhn.load(run)
-    assert model.config.damping == "learned" and model.config.path > 8
-    assert model.trained.summary["chosen"] in ("classical", "paths")
-    train = dhn.read(place / "x-train.npz")
-    assert "damping is learned" in str(dhn.DHN().adapt(train))
-    free = dhn.DHN(damping="none")
-    assert "damping" not in str(free.adapt(train)) and free.config.damping == "none"
-
-
 def test_a_run_remembers_its_data(run, place, capsys):
     kept = dhn.load(run).trained.summary["data"]
     train = dhn.read(place / "x-train.npz")
@@ -73,7 +63,7 @@ def test_a_run_remembers_its_data(run, place, capsys):
 
 
 def test_the_report_finds_test_and_training_data_by_itself(run, place, capsys):
-    found = call(capsys, "report", run, "--samples", 3, "--json")
+    found = call(capsys, "report", run, "--json")
     text = (run / "report.html").read_text()
     assert "No data were given" not in text and "least squares on the training data" in text
     assert found["mse"] > 0
@@ -99,7 +89,7 @@ def test_data_that_changed_are_not_taken_for_the_old_ones(run, place, capsys, tm
 
 
 def test_evaluate_counts_coverage_from_many_starting_points(run, place, capsys):
-    argv = ("evaluate", run, place / "x-validation.npz", "--samples", 8, "--json")
+    argv = ("evaluate", run, place / "x-validation.npz", "--json")
     found = call(capsys, *argv)
     assert found["forecasts"] > 50
     assert found["period"] == pytest.approx(2 * np.pi / 1.5, rel=0.03)
@@ -109,32 +99,6 @@ def test_evaluate_counts_coverage_from_many_starting_points(run, place, capsys):
     assert abs(found["coverage"]["50 %"] - 0.5) < 0.05
     assert abs(found["coverage"]["90 %"] - 0.9) < 0.05
     assert "0.5 period" in call(capsys, *argv[:-1])
-
-
-@pytest.mark.slow
-def test_an_ensemble_forecasts_the_mean_of_its_models(place, capsys):
-    train = ("train", place / "x-train.npz", "-o", place / "three", "--steps", 30, *SETTINGS)
-    train = (*train, "--preset", "linked")
-    found = call(capsys, *train, "--ensemble", 3, "--json")
-    assert found["ensemble"] == 3
-    model = dhn.load(place / "three")
-    alone = [dhn.load(place / "three" / f"member{k}") for k in (1, 2)]
-    assert len(model.members) == 2
-    assert {one.training.seed for one in (model, *alone)} == {0, 1, 2}
-    seen = dhn.read(place / "x-test.npz")[:, 10:26]
-    first = type(model)(model.trained)
-    each = [one.forecast(seen, 5).q for one in (first, *alone)]
-    assert np.ptp(each, axis=0)[:, 16:].max() > 0
-    np.testing.assert_allclose(model.forecast(seen, 5).q, np.mean(each, axis=0), rtol=1e-5)
-    wide = model.forecast(seen, 5, samples=6)
-    assert (wide.q_quantiles[0.05] <= wide.q_quantiles[0.95]).all()
-    model.save(place / "copy")
-    np.testing.assert_array_equal(
-        dhn.load(place / "copy").forecast(seen, 5).q, model.forecast(seen, 5).q
-    )
-    # Two models that are there already are not trained again.
-    again = call(capsys, *train, "--ensemble", 3, "--resume", "--json")
-    assert again["steps"] == 30
 
 
 def test_siblings(place):

@@ -100,9 +100,9 @@ BAD_INPUT = {
         lambda m, d: m.forecast(d, 0),
         r"steps must be a whole number of at least 1; got 0",
     ),
-    "half a sample": (
-        lambda m, d: m.forecast(d, 5, samples=0.5),
-        r"samples must be a whole number of at least 0; got 0.5",
+    "negative samples": (
+        lambda m, d: m.forecast(d, 5, samples=-1),
+        r"samples must be a whole number of at least 0; got -1",
     ),
     "nothing left": (lambda m, d: m.complete(d, 129), r"observe must lie between 1 and 128"),
     "unknown parameter": (

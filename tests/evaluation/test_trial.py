@@ -80,19 +80,15 @@ def test_the_linear_rival_learns_from_train_and_is_chosen_on_validation():
 @pytest.fixture(scope="module")
 def model():
     options = {"width": 16, "depth": 1, "latent_size": 1, "batch_size": 64, "warmup": 20}
-    # Told, so that the test of trials does not depend on what the default does with noise.
-    return dhn.DHN(damping="learned", linked=True, **options).fit(
-        damped(300, noise=0.003), steps=400
+    return dhn.DHN(damping="learned", **options).fit(
+        damped(300, noise=0.003), steps=400, calibrate=True, validation=damped(100, 25.0, 0.003, 6)
     )
 
 
 def test_a_trial_tells_errors_in_the_units_of_the_data(model):
     test = damped(200, start=30.0, noise=0.003, seed=5)
     train, validation = damped(300, noise=0.003), damped(100, 25.0, 0.003, 6)
-    model.calibrate(validation, observe=16)
-    trial = try_out(
-        model, test, train=train, validation=validation, observe=16, ahead=31, samples=4
-    )
+    trial = try_out(model, test, train=train, validation=validation, observe=16, ahead=31)
     rows = {row["ahead"]: row for row in horizons(trial)}
     for name in ("0.5 period", "1 period"):
         row = rows[name]
@@ -107,11 +103,10 @@ def test_bands_cover_what_they_claim_on_the_part_they_were_set_on(model):
     from dhn.evaluation.uncertainty import coverage
 
     validation = damped(100, 25.0, 0.003, 6)
-    model.calibrate(validation, observe=16)
     shares = coverage(*_forecast_of(model, validation))
     assert abs(shares["50 %"] - 0.5) < 0.05 and abs(shares["90 %"] - 0.9) < 0.05
 
 
 def _forecast_of(model, data):
-    trial = try_out(model, data, observe=16, ahead=56, samples=8, most=64)
+    trial = try_out(model, data, observe=16, ahead=56, most=64)
     return trial.prediction, trial.truth

@@ -26,7 +26,7 @@ def test_names_tell_coordinates_momenta_and_parameters(tmp_path):
 def test_q1_p1_and_semicolons(tmp_path):
     data = table(tmp_path, "t;q1;q2;p1;p2\r\n0;1;2;3;4\r\n\r\n1;5;;7;8\r\n")
     assert data.names == ("q1", "q2") and data.p[0, 0].tolist() == [3, 4]
-    assert data.known.tolist() == [[True, False]]
+    assert data.known.all() and data.complete.tolist() == [[True, False]]
 
 
 def test_a_mapping_names_foreign_columns_and_leaves_out_the_rest(tmp_path):

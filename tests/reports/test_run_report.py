@@ -30,7 +30,7 @@ def report(place, *words, code=0):
 def test_a_run_with_data(place, capsys):
     page = place / "full.html"
     words = (place / "run", place / "test.npz", "-o", page, "--train", place / "train.npz")
-    report(place, *words, "--samples", 3, "--json")
+    report(place, *words, "--json")
     values = json.loads(capsys.readouterr().out)
     text = page.read_text()
     assert values["report"] == str(page) and len(values["verdict"]) >= 4
@@ -51,7 +51,7 @@ def test_a_run_with_data(place, capsys):
 @pytest.mark.slow
 def test_data_of_an_unnamed_system_have_a_stand_in_for_the_energy(place):
     page = place / "unnamed.html"
-    report(place, place / "run", place / "unnamed.npz", "-o", page, "--samples", 1)
+    report(place, place / "run", place / "unnamed.npz", "-o", page)
     text = page.read_text()
     assert "No system is named" in text and "<canvas" not in text
     assert "band holds" not in text
@@ -74,7 +74,7 @@ def test_a_trajectory_that_cannot_be_started_is_left_out_and_counted(place, caps
         known=known, q=np.where(hole, data.q, np.nan), p=np.where(hole, data.p, np.nan)
     )
     dhn.write(broken, place / "broken.npz")
-    report(place, place / "run", place / "broken.npz", "-o", place / "b.html", "--samples", 1)
+    report(place, place / "run", place / "broken.npz", "-o", place / "b.html")
     assert "1 trajectories are left out" in capsys.readouterr().out
 
 

@@ -19,6 +19,7 @@ from dhn.training.fit import FitResult, fit
 from dhn.training.prepare import make_context, usable_states
 from dhn.training.validation import choose_split
 from dhn.trajectories.container import Trajectories
+from dhn.trajectories.origins import origins
 from dhn.trajectories.scaling import Scaler
 
 OBSERVED = 16
@@ -121,11 +122,14 @@ def calibrated(
     Returns:
         A model whose bands are scaled to the errors of these forecasts.
     """
-    held = held[:HELD_OUT]
     observe = min(OBSERVED, held.states // 4) if observe is None else observe
     if observe < 1 or observe >= held.states:
         return trained
-    asked = ask(trained, held)
+    if len(held) < HELD_OUT:
+        # Few long runs are forecast from many starting points.
+        ahead = max(1, 2 * (held.states - observe) // 3)
+        held = origins(held, observe, ahead, most=HELD_OUT)
+    asked = ask(trained, held[:HELD_OUT])
     seen = asked.known & (np.arange(asked.known.shape[1]) < observe)[None, :, None]
     rows = seen.any((1, 2)) & (asked.known & ~seen).any((1, 2))
     if not rows.any() or not asked.on_grid:
@@ -136,8 +140,7 @@ def calibrated(
     )  # fmt: skip
     seen = seen[rows]
     posterior = answer(trained, dataclasses.replace(asked, known=seen))
-    error = np.abs(posterior.states - asked.values)
-    # The truth is measured, too: its noise adds to the spread of the error.
-    scale = np.sqrt(posterior.deviation**2 + asked.noise**2)
-    scores = np.where(asked.known & ~seen, error / scale, np.nan)
+    # Held-out numbers are measured: the factors contain their noise, and bands hold measurements.
+    scores = np.abs(posterior.states - asked.values) / posterior.deviation
+    scores = np.where(asked.known & ~seen, scores, np.nan)
     return dataclasses.replace(trained, bands=Bands.fit(scores, horizons(seen)))

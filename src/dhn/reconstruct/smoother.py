@@ -23,7 +23,6 @@ from dhn.reconstruct.linear import Smoothed, Terms, smooth, solve_steps
 from dhn.reconstruct.question import Question, interpolate_path
 from dhn.reconstruct.windows import WindowTerms, grouped, linearise_windows, window_length
 
-
 WEAK = 1e-6
 """Inverse variance that every scaled number has without any measurement."""
 
