@@ -196,7 +196,8 @@ def iterate(
     valid = _valid(question.length, T, window_length(model))
 
     def look(states, code):
-        return _Point(states, code, linearise_windows(model, states, code, *frame))
+        windows = linearise_windows(model, states, code, *frame, rough=True)
+        return _Point(states, code, windows)
 
     def model_misfit(point: _Point):
         return _sum((point.windows.residual**2) * valid[..., None])

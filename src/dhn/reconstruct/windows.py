@@ -6,6 +6,7 @@ make the system block tridiagonal: every window lies within two neighbouring gro
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -54,6 +55,8 @@ def linearise_windows(
     code: Float[Array, "n r"],
     mean: Float[Array, " k"],
     basis: Float[Array, "k r"],
+    *,
+    rough: bool = False,
 ) -> WindowTerms:
     """Residuals of every window of every trajectory and their Jacobians.
 
@@ -62,6 +65,8 @@ def linearise_windows(
         states: Scaled states `[q, p]`.
         code: Whitened codes `u`; the model sees `mean + basis @ u`.
         mean, basis: The codebook's mean and principal directions.
+        rough: Derivatives in single precision, which is twice as fast. Gauss-Newton converges to
+            the same point, since the residuals themselves are in double precision.
 
     Returns:
         Residuals in units of a typical change and their derivatives.
@@ -73,16 +78,20 @@ def linearise_windows(
     inputs = jnp.stack([states[:, i : i + W] for i in range(L)], axis=2).reshape(n * W, L * m)
     inputs = jnp.concatenate([inputs, jnp.repeat(code, W, axis=0)], axis=1)
 
-    def residual(x):
+    single = jax.tree.map(lambda x: x.astype(jnp.float32) if eqx.is_inexact_array(x) else x, model)
+
+    def residual(x, model):
         window = x[:, : L * m].reshape(-1, L, m)
-        z = mean + x[:, L * m :] @ basis.T
+        z = mean.astype(x.dtype) + x[:, L * m :] @ basis.T.astype(x.dtype)
         return model.stage_residuals(stage, StateBlock(window[..., :d], window[..., d:]), z)
 
     def one_chunk(x):
-        value, push = jax.linearize(residual, x)
-        units = jnp.eye(L * m + r, dtype=x.dtype)
-        columns = jax.vmap(lambda unit: push(jnp.broadcast_to(unit, x.shape)))(units)
-        return value, jnp.moveaxis(columns, 0, -1)
+        chosen, at = (single, x.astype(jnp.float32)) if rough else (model, x)
+        value, push = jax.linearize(lambda x: residual(x, chosen), at)
+        units = jnp.eye(L * m + r, dtype=at.dtype)
+        columns = jax.vmap(lambda unit: push(jnp.broadcast_to(unit, at.shape)))(units)
+        value = residual(x, model) if rough else value
+        return value, jnp.moveaxis(columns, 0, -1).astype(x.dtype)
 
     value, jacobian = in_chunks(one_chunk, inputs)
     M = value.shape[1]
