@@ -10,6 +10,7 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.files.foreign.source import Source
+from dhn.files.printable import printable
 from dhn.files.table import Table
 
 _COMMENT = re.compile(r"^\s*(%|#|//|!)+\s*")
@@ -69,7 +70,8 @@ def load_text(path: Path) -> Source:
         raise UserError("it holds no line of numbers; expected one line a state below the header.")
     separator = _separator(lines[first])
     body = _Body.of(lines, first, separator)
-    names, units, notes = _header(lines[:first], separator, body.width)
+    header = [printable(line) for line in lines[:first]]
+    names, units, notes = _header(header, separator, body.width)
     notes = [*notes, *body.notes]
     table = Table(
         dict(zip(names, body.columns, strict=True)), row=lambda i: f"line {body.numbers[i]}"
@@ -80,7 +82,12 @@ def load_text(path: Path) -> Source:
 def _decode(path: Path) -> str:
     raw = path.read_bytes()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16")
+        try:
+            return raw.decode("utf-16")
+        except UnicodeDecodeError:
+            raise UserError(
+                "it is UTF-16 text that is cut off or damaged; save it again as UTF-8."
+            ) from None
     if b"\0" in raw:
         raise UserError("it holds binary data, not text; check that the file is what it should be.")
     try:

@@ -18,25 +18,6 @@ _STEPS = ("dt", "ts", "delta_t", "sample_time")
 _RATES = ("fs", "rate", "fps", "sampling_rate", "sample_rate")
 
 
-def load_mat(path: Path) -> dict[str, Any]:
-    """Every variable of a MATLAB file up to version 7, cells and structs included."""
-    import scipy.io
-
-    try:
-        content = scipy.io.loadmat(path)
-    except NotImplementedError:
-        raise UserError(
-            "it is a MATLAB 7.3 file; save it with save(..., '-v7') or as .h5 and import that."
-        ) from None
-    except Exception as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise UserError(
-            f"it cannot be read as MATLAB .mat ({reason:.100}); it is damaged or not what its "
-            f"ending says: write or download it again."
-        ) from error
-    return {k: x for k, x in content.items() if not k.startswith("__")}
-
-
 def flatten(content: Mapping[str, Any]) -> Variables:
     """Structs become `struct.field`, cell arrays lists of trials; text is left out."""
     found: Variables = {}
