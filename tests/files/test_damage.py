@@ -228,6 +228,7 @@ def test_import_of_a_file_cut_anywhere_is_refused(tmp_path, ending):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered")  # damaged numbers may be 1e300
 @pytest.mark.parametrize("compressed", [False, True])
 def test_random_damage_of_nested_mat_files_is_refused_or_harmless(tmp_path, compressed):
     path = tmp_path / "file.mat"
@@ -306,10 +307,8 @@ def test_a_hundred_thousand_columns_take_seconds(tmp_path):
     """Linear in the number of columns; a quadratic check took minutes."""
     path = tmp_path / "wide.csv"
     d = 100_000
-    path.write_text(
-        "t," + ",".join(f"q{k}" for k in range(d)) + "\n" + ("1" + ",2" * d + "\n").replace("1", "0", 1)
-        + "1" + ",3" * d + "\n"
-    )  # fmt: skip
+    names = ",".join(f"q{k}" for k in range(d))
+    path.write_text(f"t,{names}\n0{',2' * d}\n1{',3' * d}\n")
     data = read(path)
     assert data.q.shape == (1, 2, d)
     with pytest.raises(UserError) as caught:

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -55,8 +56,8 @@ def load(path: Path) -> Table:
                 f"line {number} has {len(cells)} cells but there are {len(names)} columns; "
                 f"complete the line or remove it."
             )
-    cells = zip(*rows, strict=True) if rows else [()] * len(names)
-    columns = {name: list(column) for name, column in zip(names, cells, strict=True)}
+    columns: dict[str, Sequence[str]] = dict.fromkeys(names, ())
+    columns.update(zip(names, zip(*rows, strict=True), strict=bool(rows)))
     if TRAJECTORY in columns:
         columns[TRAJECTORY] = [_unguarded(x) for x in columns[TRAJECTORY]]
     return Table(columns, header, lambda i: f"line {numbers[i]}")
