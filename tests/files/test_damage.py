@@ -303,10 +303,10 @@ def test_spreadsheets_do_not_run_ids_and_names(tmp_path, label):
     assert read(path).ids == (label,) and read(path).names == (label,)
 
 
-def test_a_hundred_thousand_columns_take_seconds(tmp_path):
-    """Linear in the number of columns; a quadratic check took minutes."""
+def test_many_columns_take_seconds(tmp_path):
+    """Linear in the number of columns; quadratic checks took minutes."""
     path = tmp_path / "wide.csv"
-    d = 100_000
+    d = 50_000
     names = ",".join(f"q{k}" for k in range(d))
     path.write_text(f"t,{names}\n0{',2' * d}\n1{',3' * d}\n")
     data = read(path)

@@ -53,8 +53,11 @@ def parse_header(text: str | bytes) -> dict[str, Any]:
         if not all(isinstance(x, kind) for x in items):
             raise damaged
     shape = header["shape"]
-    if len(shape) != 3 or min(shape) < 1 or not set(header["fields"]) <= set(OPTIONAL):
+    if len(shape) != 3 or min(shape) < 1:
         raise UserError(f"its header gives the shape {shape}; it is damaged, write it anew.")
+    labelled = (len(header["ids"]), len(header["names"])) == (shape[0], shape[2])
+    if not labelled or not set(header["fields"]) <= set(OPTIONAL):
+        raise damaged
     return header
 
 

@@ -32,7 +32,7 @@ from dhn.trajectories.labels import (
 _KINDS = ("q", "p", "v", "param")
 _PLAIN = ("t", "trajectory", "known")
 _LISTED = 20  # names that a message of one line has room for
-_COMPARED = 1000  # names that a misspelt one is compared with; each takes about 0.1 ms
+COMPARED = 1000  # names that a misspelt one is compared with; each takes about 0.1 ms
 _DEFAULT_NAME = re.compile(r"q\d*")
 
 
@@ -157,5 +157,5 @@ def listing(names: Sequence[str]) -> str:
 
 
 def _near(label: str, labels: Sequence[str]) -> str:
-    match = difflib.get_close_matches(str(label), labels[:_COMPARED], n=1)
+    match = difflib.get_close_matches(str(label), labels[:COMPARED], n=1)
     return f" (did you mean {match[0]!r}?)" if match else ""

@@ -23,7 +23,7 @@ def angle_flags(
     if unknown:
         raise UserError(
             f"there is no coordinate {unknown[0]!r} to be an angle; they are {', '.join(names)} "
-            f"(or say all)."
+            f"(or 'all')."
         )
     said = mapped[0].degrees
     if options.angles:
@@ -85,8 +85,9 @@ def unwrapped(
     for run in runs:
         q = run.q.copy()
         for k in np.flatnonzero(angles):
-            q[:, k] = np.unwrap(q[:, k])
-            steepest[k] = max(steepest[k], np.abs(np.diff(q[:, k])).max(initial=0.0))
+            there = np.isfinite(q[:, k])
+            q[there, k] = np.unwrap(q[there, k])
+            steepest[k] = max(steepest[k], np.abs(np.diff(q[there, k])).max(initial=0.0))
         result.append(dataclasses.replace(run, q=q))
     warnings = [
         f"{name} moves by up to {steepest[k]:.2f} rad between two rows (a gap, or too coarse): "
@@ -100,7 +101,7 @@ def unwrapped(
 def first_turn(run: Gridded, angles: tuple[bool, ...]) -> Gridded:
     """Whole turns taken off, so that a trajectory's angles begin between -π and π.
 
-    Turns made before mean nothing to the system, and would only widen the range to be learned.
+    Earlier turns have no effect on the motion and would only widen the range of the data.
     """
     valued = np.flatnonzero(run.kind > 0)
     if not len(valued) or not any(angles):

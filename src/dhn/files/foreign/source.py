@@ -1,4 +1,4 @@
-"""What a file holds before anyone says what it means: one table a recording, with remarks."""
+"""The contents of a measured file before columns are mapped: one table a recording."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,9 +19,13 @@ class Source:
     """Column -> unit, as the file says."""
     notes: tuple[str, ...] = ()
     """What had to be assumed to read it."""
+    warnings: tuple[str, ...] = ()
+    """What was assumed and may well be wrong."""
     dropped: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """Reason -> number of lines left out."""
     rate: float | None = None
     """Samples a second, where the file says so."""
     angles: frozenset[str] = frozenset()
     """Columns that are angles, where the file says so."""
+    coordinates: tuple[str, ...] = ()
+    """Columns that are coordinates, where the file says so."""

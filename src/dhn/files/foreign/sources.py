@@ -47,8 +47,8 @@ def _own(path: Path) -> list[Source]:
     """Our own files: the known states of every trajectory."""
     data = read(path)
     angles = frozenset(n for n, angle in zip(data.names, data.angles, strict=True) if angle)
-    units = dict(data.units)
-    return [Source(label, _rows(data, i), units, angles=angles) for i, label in enumerate(data.ids)]
+    said = {"units": dict(data.units), "angles": angles, "coordinates": data.names}
+    return [Source(label, _rows(data, i), **said) for i, label in enumerate(data.ids)]
 
 
 def _rows(data: Trajectories, i: int) -> Table:
@@ -58,7 +58,4 @@ def _rows(data: Trajectories, i: int) -> Table:
         array = getattr(data, key)
         if array is not None:
             columns |= {f"{prefix}{n}": array[i, known, k] for k, n in enumerate(data.names)}
-    if data.p is None and data.v is None:
-        # A coordinate is recognised by its partner or by being called q, q1, ...
-        columns = {(k if k == "t" else f"q{list(columns).index(k)}"): x for k, x in columns.items()}
     return Table(columns)

@@ -17,49 +17,13 @@ _COMMENT = re.compile(r"^\s*(%|#|//|!)+\s*")
 _MISSING = frozenset({"", "-", "--", "na", "n/a", "#n/a", "nan", "null", "none", "?", "*"})
 _COMMA_DECIMAL = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _NAME_AND_UNIT = re.compile(r"(.+?)\s*[\[(]\s*([^\[\]()]*)\s*[\])]")
-_UNITS = frozenset(
-    [
-        "s",
-        "ms",
-        "us",
-        "µs",
-        "ns",
-        "min",
-        "h",
-        "rad",
-        "deg",
-        "°",
-        "mrad",
-        "m",
-        "mm",
-        "cm",
-        "km",
-        "px",
-        "pixel",
-        "pixels",
-        "hz",
-        "kg",
-        "g",
-        "n",
-        "nm",
-        "v",
-        "mv",
-        "a",
-        "k",
-        "rad/s",
-        "deg/s",
-        "°/s",
-        "m/s",
-        "mm/s",
-        "cm/s",
-        "px/s",
-        "m/s2",
-        "m/s^2",
-        "m/s²",
-        "1",
-        "-",
-    ]
-)
+# fmt: off
+_UNITS = frozenset((
+    "s", "ms", "us", "µs", "ns", "min", "h", "rad", "deg", "°", "mrad", "m", "mm", "cm", "km", "px",
+    "pixel", "pixels", "hz", "kg", "g", "n", "nm", "v", "mv", "a", "k", "rad/s", "deg/s", "°/s",
+    "m/s", "mm/s", "cm/s", "px/s", "m/s2", "m/s^2", "m/s²", "1", "-",
+))
+# fmt: on
 
 
 def load_text(path: Path) -> Source:
@@ -71,12 +35,11 @@ def load_text(path: Path) -> Source:
     separator = _separator(lines[first])
     body = _Body.of(lines, first, separator)
     header = [printable(line) for line in lines[:first]]
-    names, units, notes = _header(header, separator, body.width)
-    notes = [*notes, *body.notes]
+    names, units, warnings = _header(header, separator, body.width)
     table = Table(
         dict(zip(names, body.columns, strict=True)), row=lambda i: f"line {body.numbers[i]}"
     )
-    return Source(path.stem, table, units, tuple(notes), body.dropped)
+    return Source(path.stem, table, units, tuple(body.notes), tuple(warnings), body.dropped)
 
 
 def _decode(path: Path) -> str:
@@ -224,12 +187,14 @@ def _column(
 def _header(
     lines: list[str], separator: str | None, width: int
 ) -> tuple[list[str], dict[str, str], list[str]]:
-    """Column names, units and remarks from the lines above the data."""
+    """Column names, units and warnings from the lines above the data."""
     positions = [str(k + 1) for k in range(width)]
     candidates = []
     for i, line in enumerate(lines):
         text = _COMMENT.sub("", line).strip().lstrip("%#!/ ")
         found = []
+        if separator is not None and len([x for x in _cells(text, separator) if x]) > width:
+            continue  # more names than columns
         for cells in (_cells(text, separator), _cells(text, None), _cells(text, ",")):
             cells = cells[:-1] if len(cells) == width + 1 and not cells[-1] else cells
             if text and 0 < len(cells) <= width and all(cells):
@@ -247,25 +212,26 @@ def _header(
             else:
                 names = list(below)
         return _named(names, units, [])
-    # As with the row names of other programs, what has no name stands on the left.
+    # Other programs leave the column of row labels, on the left, without a name.
     near = [x for x in candidates if x[0] == len(lines) - 1 and width > 1]
     if near and all(not _is_number(x) for x in near[0][1]):
         given = near[0][1]
         names = positions[: width - len(given)] + given
-        note = (
+        warning = (
             f"the header names {len(given)} of {width} columns, taken to be the last: "
             f"{', '.join(given)}; columns 1 to {width - len(given)} go by their position"
         )
-        return _named(names, {}, [note])
-    if candidates or not any(line.strip() for line in lines):
+        return _named(names, {}, [warning])
+    if not any(re.search(r"[^\W\d_]", line) for line in lines):
         return positions, {}, []
-    return positions, {}, ["the header's names do not fit the columns; they go by their position"]
+    return positions, {}, [f"no line of the header names all {width} columns; use their positions"]
 
 
 def _named(
-    names: list[str], units: dict[str, str], notes: list[str]
+    names: list[str], units: dict[str, str], warnings: list[str]
 ) -> tuple[list[str], dict[str, str], list[str]]:
-    found, result = {}, []
+    found: dict[str, str] = {}
+    result: dict[str, None] = {}
     for k, name in enumerate(names):
         name = name.strip().strip("\"'")
         match = _NAME_AND_UNIT.fullmatch(name)
@@ -273,7 +239,7 @@ def _named(
         plain = match[1] if match else name
         if plain in result:
             raise UserError(f"two columns are called {plain!r}; rename one of them.")
-        result.append(plain)
+        result[plain] = None
         if unit and unit not in ("-", "1"):
             found[plain] = unit
-    return result, found, notes
+    return list(result), found, warnings
