@@ -8,6 +8,7 @@ import zlib
 
 import h5py
 import hypothesis.strategies as st
+import netCDF4
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -243,6 +244,92 @@ def test_random_damage_of_nested_mat_files_is_refused_or_harmless(tmp_path, comp
             assert "\n" not in str(error)
 
 
+def columns_of(**arrays):
+    return lambda path: pyarrow.parquet.write_table(pyarrow.table(arrays), path)
+
+
+def text(content):
+    return lambda path: path.write_text(content)
+
+
+def rows(form):
+    return text("t,q\n" + "".join(form.format(k) + "\n" for k in range(12)))
+
+
+def netcdf(path):
+    with netCDF4.Dataset(str(path), "w") as file:
+        file.createDimension("n", None)
+        for name in "tq":
+            file.createVariable(name, "f8", ("n",))
+
+
+def odd_hdf5(file, path):
+    file.create_dataset("v", (3,), dtype=h5py.vlen_dtype("f8"))
+    file["empty"], file["compound"] = h5py.Empty("f8"), np.zeros(3, [("a", "f8")])
+    file["nowhere"] = h5py.SoftLink("/none")
+
+
+def savez(**arrays):
+    return lambda path: np.savez(path, **arrays)
+
+
+STAMPS = pyarrow.array([0, 1], pyarrow.timestamp("s"))
+ODD = {
+    "long cell.csv": text("t,q\n" + "1" * 200_000 + ",2\n"),
+    "empty header.csv": text("# dhn null\nt,q\n0,1\n"),
+    "infinite layout.csv": text('# dhn {"layout":1e999}\nt,q\n0,1\n'),
+    "old Mac.csv": text("t,q\r0,1\r1,2\r"),
+    "no dates.csv": text("t,q\n" + "NaT,1\n" * 9),
+    "1e300.csv": rows("{0},1e3{0:02}"),
+    "times of 1e308.csv": rows("{0}e307,{0}"),
+    "times of 5e-324.csv": rows("{0}e-323,{0}"),
+    "infinite.csv": rows("{0},inf"),
+    "never moves.csv": rows("{0},1"),
+    "superscripts.csv": rows("{0},²"),
+    "integers of 400 digits.csv": rows("1" + "0" * 400 + "{0},1"),
+    "scalars.npz": savez(t=1.0, q=2.0),
+    "nothing.npz": savez(t=np.empty(0), q=np.empty((0, 1))),
+    "text.npz": savez(t=np.array(["a", "b"]), q=T),
+    "dates.npz": savez(t=T.astype("datetime64[s]"), q=T),
+    "compound.npz": savez(t=T, q=np.zeros(20, [("a", "f8")])),
+    "five axes.npz": savez(t=T, q=np.zeros((1, 1, 20, 1, 1))),
+    "header is text.npz": savez(dhn=np.array("x"), q=T, t=T),
+    "header is NaN.npz": savez(dhn=np.array([np.nan]), q=T, t=T),
+    "no rows.parquet": columns_of(t=np.empty(0), q=np.empty(0)),
+    "no columns.parquet": columns_of(),
+    "lists.parquet": columns_of(t=[0.0, 1.0], q=[[1.0], [2.0]]),
+    "dates.parquet": columns_of(t=STAMPS, q=[1.0, 2.0]),
+    "nulls.parquet": columns_of(t=[0.0, 1.0], q=pyarrow.nulls(2)),
+    "bytes.parquet": columns_of(t=[0.0, 1.0], q=pyarrow.array([b"\xff", b"2"])),
+    "no records.nc": netcdf,
+    "odd kinds.h5": hdf5(odd_hdf5),
+}
+ENTRIES = {
+    "read": read,
+    "import": import_measured,
+    "columns": lambda x: import_measured(x, time="t", q="q"),
+    "own times": lambda x: import_measured(
+        x, time="1", q="2", positions_only=True, keep_times=True
+    ),
+    "markers": lambda x: import_measured(x, rate=1, markers=("1", "2"), fit_pivot=True),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ODD)
+def test_odd_files_are_read_or_one_line(tmp_path, name):
+    path = tmp_path / name
+    ODD[name](path)
+    refused = 0
+    for entry in ENTRIES.values():
+        try:
+            entry(path)
+        except UserError as error:
+            assert str(error).isprintable() and len(str(error)) < 400
+            refused += 1
+    assert refused >= 1
+
+
 VALUE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=5), x, max_size=3),
@@ -265,6 +352,14 @@ def test_any_change_of_the_header_is_read_or_one_line(tmp_path_factory, changes)
         read(path)
     except UserError as error:
         assert "\n" not in str(error)
+
+
+def test_a_header_cannot_ask_for_more_memory_than_there_is(tmp_path, little_memory):
+    path = tmp_path / "file.csv"
+    write(Trajectories(q=np.zeros((1, 3, 1)), t=[[0, 1, 2]]), path)
+    path.write_text(path.read_text().replace('"shape": [1, 3, 1]', f'"shape": [1, {10**12}, 1]'))
+    with pytest.raises(UserError, match=r"its trajectories would take 8e\+03 GB"):
+        read(path)
 
 
 def test_control_characters_reach_neither_terminal_nor_trajectories(tmp_path):

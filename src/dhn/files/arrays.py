@@ -79,7 +79,9 @@ def from_arrays(
 
 
 def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    header = parse_header(numbers(HEADER, arrays[HEADER]).astype(np.uint8).tobytes())
+    text = numbers(HEADER, arrays[HEADER])
+    text = text if ((text >= 0) & (text < 256)).all() else np.empty(0)  # NaN, too, is damage
+    header = parse_header(text.astype(np.uint8).tobytes())
     n, T, d = shape = tuple(header["shape"])
     sizes = {"q": shape, "t": (T,) if header["shared_time"] else (n, T), "known": (n, T)}
     sizes |= {k: (2, d) if k == "noise" else shape for k in header["fields"]}

@@ -13,7 +13,7 @@ from dhn.files.foreign.names import coordinate_names, expand, listed, split_name
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.run import Run
 from dhn.files.foreign.source import Source
-from dhn.files.foreign.times import RESTART, TIME_NAMES, in_range, read_clock, trials
+from dhn.files.foreign.times import LARGEST, RESTART, TIME_NAMES, in_range, read_clock, trials
 from dhn.files.roles import find_roles
 from dhn.files.table import Table
 
@@ -178,4 +178,10 @@ def _numbers(
     for k, column in enumerate(columns):
         if not np.isfinite(values[:, k]).any():
             raise UserError(f"column {column!r} has no number at all; check which column it is.")
+        largest = np.nanmax(np.abs(values[:, k]))
+        if largest > LARGEST:
+            raise UserError(
+                f"column {column!r} holds {largest:.3g}, which cannot be a measurement; correct "
+                f"it, or declare it as missing."
+            )
     return values

@@ -62,7 +62,12 @@ def _decode(path: Path) -> str:
 def _cells(line: str, separator: str | None) -> list[str]:
     if separator is None:
         return line.split()
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    except csv.Error as error:
+        raise UserError(
+            f"the line that begins with {line[:20]!r} is no row of a table: {error}."
+        ) from None
 
 
 def _is_number(cell: str) -> bool:

@@ -13,6 +13,8 @@ from dhn.files.foreign.options import TIME_UNITS, ImportOptions
 from dhn.files.foreign.source import Source
 from dhn.files.table import Table
 
+LARGEST = 1e100
+"""Any measurement is smaller, whatever its unit; squares of larger numbers overflow."""
 RESTART = "restart"
 TIME_NAMES = ("t", "time", "times", "timestamp", "seconds", "sec", "zeit", "temps")
 
@@ -51,6 +53,11 @@ def read_clock(source: Source, time: str | None, options: ImportOptions) -> Cloc
     t[~np.isfinite(t)] = np.nan
     if not np.isfinite(t).any():
         raise UserError(f"the time column {column!r} has no number at all; is it the right one?")
+    largest = np.nanmax(np.abs(t))
+    if largest != 0 and not 1 / LARGEST < largest < LARGEST:
+        raise UserError(
+            f"the time column {column!r} goes up to {largest:.3g}; is it the right one?"
+        )
     unit = options.time_unit or source.units.get(column, "").casefold()
     if unit and unit not in TIME_UNITS:
         note = f"the unit {unit!r} of the times is not known here; taken as seconds"

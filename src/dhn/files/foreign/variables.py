@@ -56,6 +56,10 @@ def variable_sources(variables: Variables, path: Path, wanted: Sequence[str]) ->
     rate = _rate(variables)
     if not wanted:
         wanted = [name for name, trials in variables.items() if trials[0].size > 1]
+    if not wanted:
+        raise UserError(
+            f"none of its variables is a series of numbers; it has {_listing(variables)}."
+        )
     sources = []
     for group in _groups(variables, wanted):
         arrays = {ref: variables[_name(ref, group, variables)] for ref in wanted}
