@@ -16,6 +16,7 @@ import pytest
 import scipy.io
 from hypothesis import HealthCheck, given, settings
 
+from dhn.cli import main
 from dhn.errors import UserError
 from dhn.files import memory, read, write
 from dhn.files.foreign import import_measured
@@ -380,6 +381,22 @@ def test_control_characters_reach_neither_terminal_nor_trajectories(tmp_path):
         with pytest.raises(UserError) as caught:
             call()
         assert "[31mx" in str(caught.value) and str(caught.value).isprintable()
+
+
+def test_escapes_in_a_header_do_not_reach_the_terminal(tmp_path, capsys):
+    path = tmp_path / "file.csv"
+    write(Trajectories(q=np.zeros((1, 3, 1)), t=[0, 1, 2], units={"q": "m"}, system="s"), path)
+    head, rest = path.read_text().split("\n", 1)
+    header = json.loads(head.removeprefix("# dhn "))
+    header |= {"units": {"q": "\x1b[2Jm"}, "system": "\x1b]0;owned\x07", "fingerprint": None}
+    path.write_text(f"# dhn {json.dumps(header)}\n{rest}")
+    assert main(["inspect", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "[2Jm" in shown and "owned" in shown and "\x1b" not in shown and "\x07" not in shown
+    header["ids"] = ["\x1b[2J"]
+    path.write_text(f"# dhn {json.dumps(header)}\n{rest}")
+    assert main(["inspect", str(path)]) == 2
+    assert "\x1b" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

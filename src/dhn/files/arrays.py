@@ -65,14 +65,14 @@ def to_arrays(data: "Trajectories") -> dict[str, np.ndarray]:
     """The dict of arrays; only fields that are there."""
     arrays, header = number_arrays(data), header_dict(data)
     text = json.dumps(header | {"sha256": digest(header, arrays)})
-    # First, so that a file cut short still says what it should hold.
+    # First, so that a truncated file still has it.
     return {HEADER: np.frombuffer(text.encode(), dtype=np.uint8)} | arrays
 
 
 def from_arrays(
     arrays: Mapping[str, np.ndarray], columns: Mapping[str, str | None] | None = None
 ) -> dict[str, Any]:
-    """The fields of `Trajectories`: from one of our files, or from anyone's q, p, t."""
+    """The fields of `Trajectories`: from one of our files, or from any file with q, p, t."""
     if columns is None and HEADER in arrays:
         return _own(arrays)
     return _foreign(arrays, find_roles(list(arrays), columns, "variable"))
@@ -129,9 +129,7 @@ def _printable(value: Any) -> Any:
 
 def _foreign(arrays: Mapping[str, np.ndarray], roles: Roles) -> dict[str, Any]:
     if roles.t is None:
-        raise UserError(
-            "it has no times: name a variable 't', or say which one they are: columns={...: 't'}."
-        )
+        raise UserError("it has no times: name a variable 't', or map one: columns={...: 't'}.")
     t = numbers(roles.t, arrays[roles.t])
     t = t.ravel() if t.ndim == 2 and 1 in t.shape else t
     if t.ndim not in (1, 2):

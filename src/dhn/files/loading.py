@@ -1,4 +1,4 @@
-"""From a path to what stands in the file, before anyone says what it means."""
+"""The contents of a file as arrays or a table, before columns are mapped to roles."""
 
 import dataclasses
 import importlib

@@ -1,6 +1,6 @@
-"""What each column of a table, or each variable of a file, means.
+"""The role of each column of a table, or of each variable of a file.
 
-A user says so by `columns={foreign name: role}`, with the roles
+A user gives them by `columns={foreign name: role}`, with the roles
 
     "t"  "trajectory"  "known"     times, label of the trajectory, measured or not
     "q"  "q:theta"                 a coordinate, keeping its name or called theta
@@ -88,7 +88,7 @@ def _assign(roles: Roles, label: str, role: str | None) -> None:
         setattr(roles, role, label)
     else:
         raise UserError(
-            f"columns says {label!r} is {role!r}; a role is 't', 'trajectory', 'known', 'q', "
+            f"columns maps {label!r} to {role!r}; a role is 't', 'trajectory', 'known', 'q', "
             f"'p', 'v', 'param' (with a name: 'q:theta') or None."
         )
 
@@ -109,7 +109,7 @@ def _recognise(roles: Roles, labels: list[str], what: str) -> None:
     if not roles.q:
         rest = listing(labels) or "nothing else"
         raise UserError(
-            f"no {what} is recognised as a coordinate; say what they are, e.g. "
+            f"no {what} is recognised as a coordinate; map them, e.g. "
             f"columns={{'theta': 'q', 'omega': 'v'}}; it has {rest}."
         )
     stems = {label for pairs in (roles.q, roles.p, roles.v) for _, label in pairs}

@@ -120,7 +120,7 @@ def to_table(data: "Trajectories") -> Table:
 
 
 def from_table(table: Table, columns: Mapping[str, str | None] | None = None) -> dict[str, Any]:
-    """The fields of `Trajectories`: from one of our tables, or from anyone's."""
+    """The fields of `Trajectories`: from one of our tables, or from any table."""
     if len(table) == 0:
         raise UserError("it has no rows of data below the column names; add one row a state.")
     header = None if table.header is None or columns is not None else parse_header(table.header)
@@ -130,7 +130,7 @@ def from_table(table: Table, columns: Mapping[str, str | None] | None = None) ->
         check_memory(8 * math.prod(header["shape"]), "its trajectories")
     if roles.t is None:
         raise UserError(
-            "it has no column of times: call it 't', or say which one it is: columns={'time': 't'}."
+            "it has no column of times: call it 't', or map one: columns={'time': 't'}."
         )
     labels = ["0"] * len(table) if roles.trajectory is None else table.texts(roles.trajectory)
     ids = list(dict.fromkeys(labels)) if header is None else header["ids"]
@@ -263,7 +263,7 @@ def _times(
         i, j = np.argwhere(t != t[0])[0]
         raise UserError(
             f"{table.row(int(rows[i, j]))}: t differs from the times of the first trajectory, "
-            f"though the header says that all share them; mend it."
+            f"though by the header all share them; mend it."
         )
     return t[0]
 
@@ -278,6 +278,6 @@ def _constant(table: Table, label: str, grid: _Grid, ids: Sequence[str]) -> np.n
         raise UserError(
             f"{table.row(i)}, column {label!r}: {values[i]:.10g} after {expected[i]:.10g} in "
             f"trajectory {ids[grid.trajectory[i]]!r}; a parameter is constant within a trajectory "
-            f"(if it is something else, say so: columns={{{label!r}: 'q'}} or None)."
+            f"(if it is something else, map it: columns={{{label!r}: 'q'}} or None)."
         )
     return first

@@ -24,7 +24,7 @@ def mass_ratios(runs: list[Gridded], dt: float) -> Float[np.ndarray, " d"]:
     d = after.shape[1]
     if len(before) < 4 * (2 * d + 1):
         raise UserError(
-            f"masses cannot be told from {len(before)} states with known neighbours; "
+            f"masses cannot be estimated from {len(before)} states with known neighbours; "
             f"give them (mass)."
         )
     centred = before - before.mean(0)
@@ -43,7 +43,7 @@ def mass_ratios(runs: list[Gridded], dt: float) -> Float[np.ndarray, " d"]:
                 rows.append(row)
     if len(rows) < d - 1:
         raise UserError(
-            "the coordinates do not pull on each other strongly enough to tell the ratios of "
+            "the coordinates do not pull on each other strongly enough to estimate the ratios of "
             "their masses; give them (mass)."
         )
     masses = np.linalg.svd(np.array(rows))[2][-1]

@@ -53,7 +53,7 @@ class ImportOptions:
     rate: float | None = None
     """Samples a second, for files without times."""
     time_unit: str | None = None
-    """Unit of the times (s, ms, us, ns, min, h); else what the header says, else seconds."""
+    """Unit of the times (s, ms, us, ns, min, h); else what the header states, else seconds."""
     from_: float | None = None
     """Earlier rows are left out; seconds, on the clock of the file."""
     to: float | None = None
@@ -97,7 +97,7 @@ class ImportOptions:
     hop: int | None = None
     """States from the start of one segment to the next; by default the segment's length."""
     codes: str = "run"
-    """Who shares a latent code: nobody (`own`), the segments of a `run`, or `all`."""
+    """Which trajectories share a latent code: none (`own`), the segments of a `run`, or `all`."""
     split: tuple[float, ...] = ()
     """Fractions of every run, in time, for train(, validation) and test."""
     test_trials: str | None = None
@@ -126,7 +126,9 @@ class ImportOptions:
             if value is not None and (not isinstance(value, int) or value < least):
                 raise UserError(f"{name} must be a whole number from {least}; got {value!r}.")
         if self.hop is not None and self.segment is None:
-            raise UserError("hop says how far segments lie apart; give segment, their length, too.")
+            raise UserError(
+                "hop is the distance between segments; give segment, their length, too."
+            )
         if self.time_unit is not None and self.time_unit not in TIME_UNITS:
             raise UserError(
                 f"time_unit must be one of s, ms, us, ns, min, h; got {self.time_unit!r}."

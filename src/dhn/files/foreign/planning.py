@@ -52,16 +52,16 @@ def make_plan(runs: list[Run], options: ImportOptions) -> tuple[Plan, Levels]:
         v = level("v")
         velocity_filters = tuple(choose_filter(times, columns("v", k), v[k]) for k in range(d))
         v = v * _gain(times, velocity_filters) if options.smooth else v
-        said = "measured" + (", smoothed" if options.smooth else "")
+        described = "measured" + (", smoothed" if options.smooth else "")
     else:
         v = np.array([x.error for x in filters])
         fits = sorted({f"degree {x.order} over {x.window} samples" for x in filters})
-        said = f"local polynomials, {' and '.join(fits)}, chosen by the noise"
+        described = f"local polynomials, {' and '.join(fits)}, chosen by the noise"
     if not measured_v and not derive:
-        v, said = np.full(d, np.nan), "none"
+        v, described = np.full(d, np.nan), "none"
     p = level("p") if measured_p else None
     plan = Plan(step, dt, filters, velocity_filters, options.smooth, derive, options.keep_times)
-    return plan, Levels(q, v, p, said, measured_v, filters)
+    return plan, Levels(q, v, p, described, measured_v, filters)
 
 
 def _gain(times: list[np.ndarray], filters: tuple[Filter, ...]) -> np.ndarray:

@@ -16,7 +16,7 @@ class Source:
     """Name of the recording: the file's, or the file's and the variable's."""
     table: Table
     units: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Column -> unit, as the file says."""
+    """Column -> unit, as the file states it."""
     notes: tuple[str, ...] = ()
     """What had to be assumed to read it."""
     warnings: tuple[str, ...] = ()
@@ -24,8 +24,8 @@ class Source:
     dropped: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """Reason -> number of lines left out."""
     rate: float | None = None
-    """Samples a second, where the file says so."""
+    """Samples a second, where the file states it."""
     angles: frozenset[str] = frozenset()
-    """Columns that are angles, where the file says so."""
+    """Columns that are angles, where the file states it."""
     coordinates: tuple[str, ...] = ()
-    """Columns that are coordinates, where the file says so."""
+    """Columns that are coordinates, where the file states it."""

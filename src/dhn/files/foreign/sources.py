@@ -47,8 +47,8 @@ def _own(path: Path) -> list[Source]:
     """Our own files: the known states of every trajectory."""
     data = read(path)
     angles = frozenset(n for n, angle in zip(data.names, data.angles, strict=True) if angle)
-    said = {"units": dict(data.units), "angles": angles, "coordinates": data.names}
-    return [Source(label, _rows(data, i), **said) for i, label in enumerate(data.ids)]
+    stated = {"units": dict(data.units), "angles": angles, "coordinates": data.names}
+    return [Source(label, _rows(data, i), **stated) for i, label in enumerate(data.ids)]
 
 
 def _rows(data: Trajectories, i: int) -> Table:

@@ -48,8 +48,8 @@ def _flatten(name: str, values: list[np.ndarray]) -> Iterator[tuple[str, list[np
 def variable_sources(variables: Variables, path: Path, wanted: Sequence[str]) -> list[Source]:
     """One table a trial, with a column for each of the `wanted` references.
 
-    The references are those of `ImportOptions`, time first if there is one (its length tells which
-    axis is time). Without references the names t, q, p, v, theta, p_theta, ... decide later.
+    The references are those of `ImportOptions`, time first if there is one, since its length
+    decides which axis is time. Without references the names t, q, p, v, ... decide later.
     """
     if not variables:
         raise UserError("it has no numeric variables; store times and coordinates as arrays.")
