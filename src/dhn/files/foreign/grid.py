@@ -38,13 +38,6 @@ def sampling_step(times: Sequence[Float[np.ndarray, " _"]]) -> float:
     return float(steps[near & regular].sum() / ticks[near & regular].sum())
 
 
-def is_regular(times: Sequence[Float[np.ndarray, " _"]], step: float) -> bool:
-    """Whether all steps within stretches are the clock's, to a tenth."""
-    steps = np.concatenate([np.diff(t) for t in times]) / step
-    inside = steps[steps < HOLE]
-    return bool(np.all(np.abs(inside - np.round(inside)) < 0.1))
-
-
 def stretches(t: Float[np.ndarray, " N"], step: float) -> list[slice]:
     """Parts of a run without holes."""
     starts = [0, *(np.flatnonzero(np.diff(t) >= HOLE * step) + 1).tolist(), len(t)]
