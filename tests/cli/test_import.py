@@ -94,7 +94,7 @@ def test_momenta_and_negative_numbers(call, tmp_path):
     [
         ((), "there is nothing to import; name at least one file"),
         (("none.csv", "--q", "x"), "there is no file none.csv"),
-        (("run0.csv",), "which columns are the coordinates? Say --q"),
+        (("run0.csv",), "which columns are the coordinates? Name them"),
         (("run0.csv", "--q", "x,"), "--q expects names separated by commas, got 'x,'"),
         (("run0.csv", "--q", "angle", "--mass", "a"), "--mass expects numbers separated by commas"),
         (("run0.csv", "--q", "angle", "--param", "l"), "--param expects NAME=VALUE, got 'l'"),
@@ -112,4 +112,60 @@ def test_mistakes_are_one_line_and_leave_nothing_behind(call, runs, tmp_path, ar
     code, out, err = call("import", *argv, "-o", "data.npz")
     assert code == 2 and out == ""
     assert message in err and err.count("\n") == 1
+    assert sorted(x.name for x in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "argv, message",
+    [
+        (("run0.csv", "-o", "run0.csv"), "run0.csv is an input and would be replaced"),
+        (("run0.csv", "-o", "./run0.csv"), "run0.csv is an input and would be replaced"),
+        (("link.csv", "-o", "run0.csv"), "link.csv is an input and would be replaced"),
+        (("run-train.csv", "-o", "run.csv", "--split", "0.5,0.5"), "run-train.csv is an input"),
+        (("run0.csv", "-o", "out.xlsx"), "the ending '.xlsx' is not one of .npz, .csv"),
+        (("run0.csv", "-o", "out"), "the ending '' is not one of .npz, .csv"),
+        (("none.csv", "-o", "out.xlsx"), "the ending '.xlsx' is not one of"),
+        (("run0.csv", "-o", "nowhere/out.npz"), "the folder nowhere does not exist"),
+        (("run0.csv", "-o", "out.npz", "--from", "nan"), "--from"),
+        (("run0.csv", "-o", "out.npz", "--from", "99"), "no row lies between 99 and inf s"),
+        (("run0.csv", "-o", "out.npz", "--pivot", "1"), "a pivot belongs to markers"),
+        (("run0.csv", "-o", "out.npz", "--pivot", "x,y"), "--pivot expects numbers"),
+        (("run0.csv", "-o", "out.npz", "--keep-times", "--dt", "1"), "leave dt out"),
+    ],
+)
+def test_outputs_and_options_are_checked_before_any_work(call, runs, tmp_path, argv, message):
+    (tmp_path / "link.csv").symlink_to(tmp_path / "run0.csv")
+    (tmp_path / "run-train.csv").write_bytes((tmp_path / "run0.csv").read_bytes())
+    before = {x.name: x.read_bytes() for x in tmp_path.iterdir()}
+    code, out, err = call("import", *argv, "--q", "angle")
+    assert code == 2 and out == ""
+    assert message in err and err.count("\n") == 1
+    assert {x.name: x.read_bytes() for x in tmp_path.iterdir()} == before
+
+
+def test_positions_at_their_own_times(call, tmp_path):
+    t = np.arange(200) * 0.05 + np.random.default_rng(0).uniform(0, 0.02, 200)
+    x, y = 3 + np.sin(0.5 * np.cos(t)), 4 - np.cos(0.5 * np.cos(t))
+    np.savetxt(tmp_path / "bob.txt", np.stack([t, x, y], -1), header="t x y")
+    argv = ("--markers", "x,y", "--pivot", "fit", "--positions-only", "--keep-times", "--to", 8)
+    code, out, err = call("import", "bob.txt", *argv, "-o", "bob.npz")
+    assert (code, err) == (0, "")
+    data = dhn.read("bob.npz")
+    np.testing.assert_allclose(data.t, t[t <= 8])
+    np.testing.assert_allclose(data.q[0, :, 0], 0.5 * np.cos(data.t), atol=1e-8)
+    assert data.v is None and data.p is None and data.known.all()
+    assert "the file's own times, about every 0.0" in out and "pivot fitted at (3, 4)" in out
+    assert call("inspect", "bob.npz")[0] == 0
+    code, _, err = call("import", "bob.npz", "--positions-only", "--keep-times", "-o", "again.npz")
+    assert (code, err) == (0, "")
+    again = dhn.read("again.npz")
+    np.testing.assert_array_equal(again.q, data.q)
+    assert again.names == ("theta",) and again.angles == (True,)
+
+
+def test_a_part_that_cannot_be_written_leaves_no_other_part(call, runs, tmp_path):
+    (tmp_path / "data-test.npz").mkdir()
+    before = sorted(x.name for x in tmp_path.iterdir())
+    code, _, err = call("import", *runs, "--q", "angle", "--split", "0.6,0.4", "-o", "data.npz")
+    assert code == 2 and "data-test.npz is a folder" in err
     assert sorted(x.name for x in tmp_path.iterdir()) == before

@@ -6,6 +6,7 @@ import scipy.io
 
 from dhn.errors import UserError
 from dhn.files import read, write
+from dhn.files.foreign import import_measured
 from dhn.trajectories import Trajectories
 
 
@@ -136,3 +137,46 @@ def test_a_mapping_overrides_what_our_own_file_says(tmp_path):
     write(Trajectories(q=q, t=[0, 1], p=q, names=("x",), params={"l": [3.0]}), path)
     data = read(path, {"x": "q:y"})
     assert data.names == ("y",) and data.p is None and not data.params
+
+
+def matlab73(path):
+    """As MATLAB writes it: axes reversed, cells as references, structs as groups."""
+    h5py = pytest.importorskip("h5py")
+    time, y = np.arange(30.0)[None], np.stack([np.sin(np.arange(30)), np.cos(np.arange(30))])
+    with h5py.File(path, "w", userblock_size=512) as file:
+        refs = file.create_group("#refs#")
+
+        def put(group, name, value, kind=b"double"):
+            group[name] = value.T
+            group[name].attrs["MATLAB_class"] = kind
+
+        put(file, "t", time)
+        put(file, "q", y[:1])
+        put(file, "note", np.array([[104, 105]], np.uint16), b"char")
+        put(file, "none", np.zeros((1, 2), np.uint64))
+        file["none"].attrs["MATLAB_empty"] = 1
+        put(file.create_group("log"), "Y", y)
+        file["log"].attrs["MATLAB_class"] = b"struct"
+        for k in range(2):
+            put(refs, f"t{k}", time[:, : 30 - k])
+            put(refs, f"y{k}", k + y[:, : 30 - k])
+        for name in ("t", "y"):
+            cells = np.array([[refs[f"{name}{k}"].ref] for k in range(2)], dtype=h5py.ref_dtype)
+            file.create_dataset(f"{name}_id", data=cells, dtype=h5py.ref_dtype)
+            file[f"{name}_id"].attrs["MATLAB_class"] = b"cell"
+    content = bytearray(path.read_bytes())
+    content[:128] = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM"
+    path.write_bytes(content)
+    return y
+
+
+def test_matlab_73_files_are_read_and_imported(tmp_path):
+    path = tmp_path / "new.mat"
+    y = matlab73(path)
+    data = read(path, {"q": "q", "t": "t"})
+    np.testing.assert_array_equal(data.q[0, :, 0], y[0])
+    struct = import_measured(path, time="t", q="log.Y").parts["all"]
+    np.testing.assert_array_equal(struct.q[0], y.T)
+    cells = import_measured(path, time="t_id", q="y_id:2").parts["all"]
+    assert list(cells.lengths) == [30, 29]
+    np.testing.assert_array_equal(cells.q[1, :29, 0], 1 + y[1, :29])

@@ -17,9 +17,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module")
 
 LABEL = st.one_of(
     st.sampled_from(["theta1", "θ", "x,y", 'say "x"', "#1", "007", "1e5", "q", "a b", "nan", "p"]),
+    st.sampled_from(["=1+1", "+x", "@a", "-cmd", "-5", "'=x", "''+y", "'a", "="]),
     st.text(min_size=1, max_size=6).filter(lambda x: x.isprintable() and x == x.strip()),
 )
-TEXT = st.text(max_size=8)
+# Control characters are taken out when a file is read.
+TEXT = st.text(
+    st.characters(exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp"), include_characters="\n\t"),
+    max_size=8,
+)
 LEVEL = st.one_of(st.sampled_from([0.05, 0.5, 0.95, 0.025]), st.floats(1e-12, 1, exclude_max=True))
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 DTYPE = st.sampled_from([np.float64, np.float32, np.int16])

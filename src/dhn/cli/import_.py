@@ -11,12 +11,19 @@ from dhn.cli.arguments import Json, Output, Seed, check_writable
 from dhn.cli.result import Result
 from dhn.errors import UserError
 
+WHOLE = "all"
+PARTS = ("train", "validation", "test")
+"""Parts of a split; each has a file of its own."""
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 Columns = Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")]
 Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 Numbers = Annotated[str | None, tyro.conf.arg(metavar="NUMBER,...")]
+Time = Annotated[
+    Annotated[float, Field(allow_inf_nan=False)] | None, tyro.conf.arg(metavar="SECONDS")
+]
 Flag = tyro.conf.FlagCreatePairsOff[bool]
 Positive = Annotated[
     Annotated[float, Field(gt=0, allow_inf_nan=False)] | None, tyro.conf.arg(metavar="FLOAT")
@@ -29,7 +36,8 @@ class Arguments:
     """Turn measured files (text, CSV, .mat, ...) into trajectories on a uniform grid.
 
     Columns go by name or by position from 1; in .mat files by variable, `Y:2` being the second
-    row of Y and `Y_*` all variables that begin so. Several files are several trials.
+    row of Y and `Y_*` all variables that begin so. Several files are several trials. Positions at
+    their own times, as a mechanical model takes them: --positions-only --keep-times.
 
     Example: dhn import run1.csv run2.csv --time t --q theta1,theta2 --v w1,w2 -o data.npz
 
@@ -54,8 +62,14 @@ class Arguments:
     """Samples a second, for files without times."""
     time_unit: Annotated[str | None, tyro.conf.arg(metavar="UNIT")] = None
     """Unit of the times (s, ms, us, ns, min, h); the header's, else s, by default."""
+    from_: Annotated[Time, tyro.conf.arg(name="from")] = None
+    """Leave out earlier rows; seconds, on the clock of the file."""
+    to: Time = None
+    """Leave out later rows."""
     markers: Columns = None
     """x and y columns (or names) of markers on a chain of links, pivot first: q = its angles."""
+    pivot: Annotated[str | None, tyro.conf.arg(metavar="X,Y|fit")] = None
+    """Fixed pivot that is not among the markers, or `fit`: the centre of the first one's circle."""
     y_down: Flag = False
     """The markers' y axis points down, as in pixels."""
     angles: Annotated[str | None, tyro.conf.arg(metavar="NAME,...|all")] = None
@@ -77,6 +91,10 @@ class Arguments:
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
     ] = ()
     """A constant of that system."""
+    positions_only: Flag = False
+    """Write coordinates alone: no velocities, no momenta."""
+    keep_times: Flag = False
+    """Keep the times of the rows instead of a uniform grid; nothing is resampled."""
     dt: Positive = None
     """Time between two states; the sampling step by default."""
     gap: Positive = None
@@ -102,39 +120,46 @@ class Arguments:
 
 
 def run(args: Arguments) -> Result:
-    """Read, clean, bring onto a grid, write one file or one a part, and say what was done."""
+    """Read, clean, bring onto a grid, write one file or one a part, and report every change."""
+    from dhn.files import write_all
+    from dhn.files.foreign import ImportOptions, run_import
+    from dhn.files.loading import format_of
+
     check_writable(args.output)
+    format_of(args.output).implementation()
+    split = args.split is not None or args.test_trials is not None
+    for path in args.files:
+        for part in PARTS if split else (WHOLE,):
+            if _same_file(path, _part_path(args.output, part)):
+                raise UserError(
+                    f"{path} is an input and would be replaced by the output; choose another name."
+                )
     options: dict[str, Any] = {
         name: getattr(args, name)
         for name in (
             *("time", "trial", "rate", "time_unit", "y_down", "degrees", "dt", "gap", "smooth"),
             *("edges", "segment", "hop", "codes", "test_trials", "validation_trials"),
+            *("from_", "to", "positions_only", "keep_times"),
         )
     }
     for name in ("q", "v", "p", "markers", "angles"):
         options[name] = _words(getattr(args, name), name)
-    options["fit_mass"] = args.mass == "fit"
     for name in ("missing", "split", "zero"):
         options[name] = _numbers(getattr(args, name), name)
-    options["mass"] = () if options["fit_mass"] else _numbers(args.mass, "mass")
+    for name in ("mass", "pivot"):
+        value = getattr(args, name)
+        options[f"fit_{name}"] = value == "fit"
+        options[name] = () if value == "fit" else _numbers(value, name)
     options["unwrap"] = not args.wrapped
     options["params"] = _params(args.param)
-
-    from dhn.files import write
-    from dhn.files.foreign import ImportOptions, run_import
-
     if args.system is not None:
         from dhn.cli.user_system import resolve_system
 
         options["system"] = resolve_system(args.system)
     imported = run_import(list(args.files), ImportOptions.of(**options))
-    written = {}
-    for part, data in imported.parts.items():
-        path = args.output
-        if len(imported.parts) > 1:
-            path = path.with_name(f"{path.stem}-{part}{path.suffix}")
-        write(data, path)
-        written[part] = str(path)
+    paths = {part: _part_path(args.output, part) for part in imported.parts}
+    write_all({paths[part]: data for part, data in imported.parts.items()})
+    written = {part: str(path) for part, path in paths.items()}
     found = {"written": written, **imported.report.to_dict()}
 
     def draw(console: "Console") -> None:
@@ -146,6 +171,14 @@ def run(args: Arguments) -> Result:
         console.print(f"written: {', '.join(names)}. Look: dhn inspect {names[0]}", soft_wrap=True)
 
     return Result(found, draw)
+
+
+def _part_path(output: Path, part: str) -> Path:
+    return output if part == WHOLE else output.with_name(f"{output.stem}-{part}{output.suffix}")
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    return first.exists() and second.exists() and first.samefile(second)
 
 
 def _words(text: str | None, flag: str) -> tuple[str, ...]:

@@ -5,27 +5,30 @@ text is one JSON object, in UTF-8 bytes, under `dhn`. No format needs pickle or 
 """
 
 import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dhn.errors import UserError
+from dhn.files.printable import printable
 from dhn.files.roles import Roles, find_roles
-from dhn.trajectories.contents import LAYOUT, digest, header_dict, number_arrays
+from dhn.trajectories.contents import LAYOUT, OPTIONAL, digest, header_dict, number_arrays
 from dhn.trajectories.validation import numbers
 
 if TYPE_CHECKING:
     from dhn.trajectories.container import Trajectories
 
 HEADER = "dhn"
+_ITEM_TYPES = {
+    **dict.fromkeys(("fields", "names", "ids", "params", "units"), str),
+    **dict.fromkeys(("q_levels", "p_levels"), float),
+    **{"shape": int, "angles": bool, "meta": str | int | float | bool},
+}
 _HEADER_TYPES = {
-    **dict.fromkeys(
-        ("shape", "fields", "names", "angles", "ids", "params", "q_levels", "p_levels"), list
-    ),
-    **dict.fromkeys(("units", "meta"), dict),
-    "shared_time": bool,
-    "system": str | None,
+    **dict.fromkeys(_ITEM_TYPES, list),
+    **{"units": dict, "meta": dict, "shared_time": bool, "system": str | None},
 }
 
 
@@ -34,7 +37,7 @@ def parse_header(text: str | bytes) -> dict[str, Any]:
     damaged = UserError("its field 'dhn' (names, ids, units, ...) is damaged; write it anew.")
     try:
         header = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # RecursionError: nested too deep
         raise damaged from None
     if not isinstance(header, dict) or not isinstance(header.get("layout"), int):
         raise damaged
@@ -45,6 +48,16 @@ def parse_header(text: str | bytes) -> dict[str, Any]:
         )
     if not all(isinstance(header.get(k), kind) for k, kind in _HEADER_TYPES.items()):
         raise damaged
+    for key, kind in _ITEM_TYPES.items():
+        items = header[key].values() if isinstance(header[key], dict) else header[key]
+        if not all(isinstance(x, kind) for x in items):
+            raise damaged
+    shape = header["shape"]
+    if len(shape) != 3 or min(shape) < 1:
+        raise UserError(f"its header gives the shape {shape}; it is damaged, write it anew.")
+    labelled = (len(header["ids"]), len(header["names"])) == (shape[0], shape[2])
+    if not labelled or not set(header["fields"]) <= set(OPTIONAL):
+        raise damaged
     return header
 
 
@@ -52,25 +65,24 @@ def to_arrays(data: "Trajectories") -> dict[str, np.ndarray]:
     """The dict of arrays; only fields that are there."""
     arrays, header = number_arrays(data), header_dict(data)
     text = json.dumps(header | {"sha256": digest(header, arrays)})
-    # First, so that a file cut short still says what it should hold.
+    # First, so that a truncated file still has it.
     return {HEADER: np.frombuffer(text.encode(), dtype=np.uint8)} | arrays
 
 
 def from_arrays(
     arrays: Mapping[str, np.ndarray], columns: Mapping[str, str | None] | None = None
 ) -> dict[str, Any]:
-    """The fields of `Trajectories`: from one of our files, or from anyone's q, p, t."""
+    """The fields of `Trajectories`: from one of our files, or from any file with q, p, t."""
     if columns is None and HEADER in arrays:
         return _own(arrays)
     return _foreign(arrays, find_roles(list(arrays), columns, "variable"))
 
 
 def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    header = parse_header(np.asarray(arrays[HEADER]).astype(np.uint8).tobytes())
-    shape = tuple(header["shape"])
-    if len(shape) != 3 or not all(isinstance(x, int) and x > 0 for x in shape):
-        raise UserError(f"its header gives the shape {shape}; it is damaged, write it anew.")
-    n, T, d = shape
+    text = numbers(HEADER, arrays[HEADER])
+    text = text if ((text >= 0) & (text < 256)).all() else np.empty(0)  # NaN, too, is damage
+    header = parse_header(text.astype(np.uint8).tobytes())
+    n, T, d = shape = tuple(header["shape"])
     sizes = {"q": shape, "t": (T,) if header["shared_time"] else (n, T), "known": (n, T)}
     sizes |= {k: (2, d) if k == "noise" else shape for k in header["fields"]}
     if header["params"]:
@@ -82,8 +94,8 @@ def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     for name, size in sizes.items():
         if name not in arrays:
             raise UserError(f"its array {name!r} is missing; the file is damaged, write it anew.")
-        array = np.asarray(arrays[name])
-        if array.size != np.prod(size):
+        array = numbers(name, arrays[name])
+        if array.size != math.prod(size):
             raise UserError(
                 f"its array {name!r} should have shape {size} but has {array.shape}; "
                 f"the file is damaged, write it anew."
@@ -104,16 +116,20 @@ def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of `Trajectories` that stand in a header."""
-    fields = {k: tuple(header[k]) for k in ("names", "angles", "ids")}
-    return fields | {k: header[k] for k in ("units", "system", "meta")}
+    """The fields of `Trajectories` that stand in a header, without control characters."""
+    fields: dict[str, Any] = {k: tuple(header[k]) for k in ("names", "angles", "ids")}
+    for key in ("units", "meta"):
+        fields[key] = {printable(k): _printable(x) for k, x in header[key].items()}
+    return fields | {"system": _printable(header["system"])}
+
+
+def _printable(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) else value
 
 
 def _foreign(arrays: Mapping[str, np.ndarray], roles: Roles) -> dict[str, Any]:
     if roles.t is None:
-        raise UserError(
-            "it has no times: name a variable 't', or say which one they are: columns={...: 't'}."
-        )
+        raise UserError("it has no times: name a variable 't', or map one: columns={...: 't'}.")
     t = numbers(roles.t, arrays[roles.t])
     t = t.ravel() if t.ndim == 2 and 1 in t.shape else t
     if t.ndim not in (1, 2):
@@ -129,7 +145,7 @@ def _foreign(arrays: Mapping[str, np.ndarray], roles: Roles) -> dict[str, Any]:
         if labels:
             fields[key] = _states(arrays, labels, T, t.ndim)
     if roles.known is not None:
-        known = np.asarray(arrays[roles.known])
+        known = numbers(roles.known, arrays[roles.known])
         fields["known"] = known.reshape(n, T) if known.size == n * T else known
     params = {}
     for name, label in roles.params:

@@ -1,6 +1,6 @@
-"""What each column of a table, or each variable of a file, means.
+"""The role of each column of a table, or of each variable of a file.
 
-A user says so by `columns={foreign name: role}`, with the roles
+A user gives them by `columns={foreign name: role}`, with the roles
 
     "t"  "trajectory"  "known"     times, label of the trajectory, measured or not
     "q"  "q:theta"                 a coordinate, keeping its name or called theta
@@ -31,6 +31,8 @@ from dhn.trajectories.labels import (
 
 _KINDS = ("q", "p", "v", "param")
 _PLAIN = ("t", "trajectory", "known")
+_LISTED = 20  # names that a message of one line has room for
+COMPARED = 1000  # names that a misspelt one is compared with; each takes about 0.1 ms
 _DEFAULT_NAME = re.compile(r"q\d*")
 
 
@@ -55,11 +57,11 @@ def find_roles(
 ) -> Roles:
     """Roles of all `labels`, given by the user or recognised by name."""
     roles = Roles()
-    rest = [x for x in labels if x not in (columns or {})]
+    rest, there = [x for x in labels if x not in (columns or {})], set(labels)
     for label, role in (columns or {}).items():
-        if label not in labels:
+        if label not in there:
             raise UserError(
-                f"there is no {what} {label!r}{_near(label, labels)}; it has {', '.join(labels)}."
+                f"there is no {what} {label!r}{_near(label, labels)}; it has {listing(labels)}."
             )
         _assign(roles, label, role)
     for key, default in (("t", TIME), ("trajectory", TRAJECTORY), ("known", KNOWN)):
@@ -86,28 +88,28 @@ def _assign(roles: Roles, label: str, role: str | None) -> None:
         setattr(roles, role, label)
     else:
         raise UserError(
-            f"columns says {label!r} is {role!r}; a role is 't', 'trajectory', 'known', 'q', "
+            f"columns maps {label!r} to {role!r}; a role is 't', 'trajectory', 'known', 'q', "
             f"'p', 'v', 'param' (with a name: 'q:theta') or None."
         )
 
 
 def _recognise(roles: Roles, labels: list[str], what: str) -> None:
     """Coordinates by their partner or by the names q, q1, ...; the remaining are parameters."""
-    taken: set[str] = set()
+    taken, there = set[str](), set(labels)
     for name in labels:
         plain = _DEFAULT_NAME.fullmatch(name)
         partners = [(k, f(name)) for k, f in (("p", momentum_label), ("v", velocity_label))]
         partners += [(k, k + name[1:]) for k in ("p", "v") if plain]
-        found = {k: x for k, x in reversed(partners) if x in labels}
+        found = {k: x for k, x in reversed(partners) if x in there}
         if plain or found:
             roles.q.append((name, name))
             taken |= {name, *found.values()}
             for key, label in found.items():
                 getattr(roles, key).append((name, label))
     if not roles.q:
-        rest = ", ".join(labels) or "nothing else"
+        rest = listing(labels) or "nothing else"
         raise UserError(
-            f"no {what} is recognised as a coordinate; say what they are, e.g. "
+            f"no {what} is recognised as a coordinate; map them, e.g. "
             f"columns={{'theta': 'q', 'omega': 'v'}}; it has {rest}."
         )
     stems = {label for pairs in (roles.q, roles.p, roles.v) for _, label in pairs}
@@ -125,7 +127,7 @@ def _pair(roles: Roles, what: str) -> None:
     """Momenta and velocities in the order of their coordinates, one for each or none."""
     names = [name for name, _ in roles.q]
     if len(set(names)) < len(names):
-        raise UserError(f"two coordinates would have the same name among {', '.join(names)}.")
+        raise UserError(f"two coordinates would have the same name among {listing(names)}.")
     for key, word in (("p", "momentum"), ("v", "velocity")):
         given = dict(getattr(roles, key))
         pairs = getattr(roles, key)
@@ -138,9 +140,9 @@ def _pair(roles: Roles, what: str) -> None:
         else:
             missing = [x for x in names if x not in given]
             raise UserError(
-                f"every coordinate ({', '.join(names)}) needs its {word} {what} or none; "
+                f"every coordinate ({listing(names)}) needs its {word} {what} or none; "
                 + (
-                    f"missing: {', '.join(f'{key}_{x}' for x in missing)}."
+                    f"missing: {listing([f'{key}_{x}' for x in missing])}."
                     if missing and "" not in given
                     else f"{len(pairs)} given for {len(names)} coordinates."
                 )
@@ -148,6 +150,12 @@ def _pair(roles: Roles, what: str) -> None:
         setattr(roles, key, pairs)
 
 
+def listing(names: Sequence[str]) -> str:
+    """Names for a message, the first ones only if there are many."""
+    more = f", ... ({len(names)} in all)" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
 def _near(label: str, labels: Sequence[str]) -> str:
-    match = difflib.get_close_matches(str(label), labels, n=1)
+    match = difflib.get_close_matches(str(label), labels[:COMPARED], n=1)
     return f" (did you mean {match[0]!r}?)" if match else ""

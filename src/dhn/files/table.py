@@ -6,6 +6,7 @@ quantiles such as `theta_q05`. What does not fit in columns is the same JSON hea
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.files.arrays import header_fields, parse_header
+from dhn.files.memory import check_memory
+from dhn.files.printable import printable
 from dhn.files.roles import Roles, find_roles
 from dhn.trajectories.contents import header_dict
 from dhn.trajectories.joining import merge_times
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from dhn.trajectories.container import Trajectories
 
 _MISSING = ("", "na", "n/a", "null", "none")
+_MEND = "mend it, or delete the header (the '# dhn' line) to read it as a plain table"
 _TRUTH = {"1": 1.0, "0": 0.0, "true": 1.0, "false": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 
@@ -86,7 +90,7 @@ class Table:
 
     def texts(self, label: str) -> list[str]:
         """A column of labels; none may be empty."""
-        texts = [str(x).strip() for x in self.columns[label]]
+        texts = [printable(str(x)).strip() for x in self.columns[label]]
         for i, text in enumerate(texts):
             if not text:
                 raise UserError(f"{self.row(i)}, column {label!r}: the label is empty; fill it in.")
@@ -98,7 +102,7 @@ def to_table(data: "Trajectories") -> Table:
     timed = np.isfinite(data.times)
     timed[~timed.any(1), 0] = True  # a row that keeps the parameters of an empty trajectory
     i, j = np.nonzero(timed)
-    header = header_dict(data) | {"rows": len(i)}
+    header = header_dict(data) | {"rows": len(i), "fingerprint": data.fingerprint()}
     header["noise"] = None if data.noise is None else data.noise.tolist()
     roles = _own_roles(header)
     columns: dict[str, Any] = {TRAJECTORY: [data.ids[k] for k in i], TIME: data.times[i, j]}
@@ -116,16 +120,17 @@ def to_table(data: "Trajectories") -> Table:
 
 
 def from_table(table: Table, columns: Mapping[str, str | None] | None = None) -> dict[str, Any]:
-    """The fields of `Trajectories`: from one of our tables, or from anyone's."""
+    """The fields of `Trajectories`: from one of our tables, or from any table."""
     if len(table) == 0:
         raise UserError("it has no rows of data below the column names; add one row a state.")
     header = None if table.header is None or columns is not None else parse_header(table.header)
     roles = find_roles(list(table.columns), columns) if header is None else _own_roles(header)
     if header is not None:
         _check_own(table, roles, header)
+        check_memory(8 * math.prod(header["shape"]), "its trajectories")
     if roles.t is None:
         raise UserError(
-            "it has no column of times: call it 't', or say which one it is: columns={'time': 't'}."
+            "it has no column of times: call it 't', or map one: columns={'time': 't'}."
         )
     labels = ["0"] * len(table) if roles.trajectory is None else table.texts(roles.trajectory)
     ids = list(dict.fromkeys(labels)) if header is None else header["ids"]
@@ -146,6 +151,13 @@ def from_table(table: Table, columns: Mapping[str, str | None] | None = None) ->
     if header is not None:
         fields |= header_fields(header) | {"noise": header.get("noise")}
     return fields
+
+
+def check_fingerprint(table: Table, data: "Trajectories") -> None:
+    """Raise a `UserError` if one of our tables holds other numbers than were written."""
+    expected = None if table.header is None else parse_header(table.header).get("fingerprint")
+    if expected not in (None, data.fingerprint()):
+        raise UserError(f"its numbers are not those that were written; {_MEND}.")
 
 
 @final
@@ -200,19 +212,18 @@ def _quantile_stems(roles: Roles) -> list[tuple[str, list[str]]]:
 
 
 def _check_own(table: Table, roles: Roles, header: Mapping[str, Any]) -> None:
-    mend = "mend it, or delete the header (the '# dhn' line) to read it as a plain table"
     if len(table) != header.get("rows"):
         raise UserError(
-            f"it has {len(table)} rows of data but was written with {header.get('rows')}; {mend}."
+            f"it has {len(table)} rows of data but was written with {header.get('rows')}; {_MEND}."
         )
     pairs = [*roles.q, *roles.p, *roles.v, *roles.params]
     expected = [TRAJECTORY, TIME, KNOWN, *(x for _, x in pairs), *(x[2] for x in roles.quantiles)]
     missing = [x for x in expected if x not in table.columns]
     if missing:
-        raise UserError(f"its column {missing[0]!r} is missing; {mend}.")
+        raise UserError(f"its column {missing[0]!r} is missing; {_MEND}.")
     unknown = set(table.texts(TRAJECTORY)) ^ set(header["ids"])
     if unknown:
-        raise UserError(f"its trajectory {min(unknown)!r} does not fit its header; {mend}.")
+        raise UserError(f"its trajectory {min(unknown)!r} does not fit its header; {_MEND}.")
 
 
 def _complete(table: Table, stems: list[str], level: float) -> list[str]:
@@ -252,7 +263,7 @@ def _times(
         i, j = np.argwhere(t != t[0])[0]
         raise UserError(
             f"{table.row(int(rows[i, j]))}: t differs from the times of the first trajectory, "
-            f"though the header says that all share them; mend it."
+            f"though by the header all share them; mend it."
         )
     return t[0]
 
@@ -267,6 +278,6 @@ def _constant(table: Table, label: str, grid: _Grid, ids: Sequence[str]) -> np.n
         raise UserError(
             f"{table.row(i)}, column {label!r}: {values[i]:.10g} after {expected[i]:.10g} in "
             f"trajectory {ids[grid.trajectory[i]]!r}; a parameter is constant within a trajectory "
-            f"(if it is something else, say so: columns={{{label!r}: 'q'}} or None)."
+            f"(if it is something else, map it: columns={{{label!r}: 'q'}} or None)."
         )
     return first

@@ -1,6 +1,7 @@
 """Names of the columns that trajectories have, in a table and in messages: one rule for all."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -47,14 +48,15 @@ def all_labels(
     for name in params:
         check_label("params", name)
         labels.append(name)
+    counts = Counter(labels)
     for label in names:
-        if labels.count(label) > 1:
+        if counts[label] > 1:
             raise UserError(
                 f"the coordinate name {label!r} is also the name of something else (t, known, "
                 f"trajectory, p_<name>, v_<name>, a quantile or a parameter); rename it."
             )
     for label in params:
-        if labels.count(label) > 1:
+        if counts[label] > 1:
             raise UserError(
                 f"the parameter name {label!r} is also the name of a column (t, known, trajectory, "
                 f"a coordinate, p_<name>, v_<name> or a quantile); rename it."

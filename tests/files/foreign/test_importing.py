@@ -43,7 +43,7 @@ def test_columns_by_name_and_position(track):
     assert data.noise[0, 0] == pytest.approx(1 / np.sqrt(12), rel=0.25)
     assert found.report.rows == 500 and sum(found.report.states.values()) == data.states
     assert found.report.period == pytest.approx(np.pi, rel=0.05)
-    assert "names 2 of 4 columns" in found.report.notes[0]
+    assert "names 2 of 4 columns" in found.report.warnings[0]
     assert "velocities stand in for momenta" in found.report.momenta
     same = import_measured(track, time=2, q="3", v="4").parts["all"]
     np.testing.assert_array_equal(same.q, data.q)

@@ -55,7 +55,7 @@ def test_ratios_of_masses_that_pull_on_each_other(masses, stiffness, noise, tole
 def test_uncoupled_masses_cannot_be_told(tmp_path):
     file = tmp_path / "run.csv"
     columns = write(file, *coupled((1.0, 2.0), np.diag([30.0, 50.0]), noise=0.002))
-    with pytest.raises(UserError, match=r"do not pull on each other .* --mass 1,1"):
+    with pytest.raises(UserError, match=r"do not pull on each other .* give them"):
         import_measured(file, fit_mass=True, **columns)
 
 

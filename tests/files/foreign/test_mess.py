@@ -104,7 +104,7 @@ REFUSED = {
     "clock restarted": (
         lines() + "\n".join(lines(header="").splitlines()),
         {},
-        "time goes back from 3.9 to 0 at line 42; if a new trial begins there, say --trial restart",
+        "time goes back from 3.9 to 0 at line 42; if a new trial begins there, set trial to",
     ),
     "time that never moves": (
         re.sub(r"^[\d.]+", "1.0", lines(), flags=re.M),
@@ -133,12 +133,12 @@ REFUSED = {
     "no time and no rate": (
         lines(header="a,x,v"),
         {"time": None},
-        "it has no times: name their column with --time, or give --rate",
+        "it has no times: name their column (time) or give rate",
     ),
     "no names and no columns given": (
         lines(header=""),
         {"time": "1", "q": (), "v": ()},
-        "which columns are the coordinates? Say --q",
+        "which columns are the coordinates? Name them",
     ),
     "fewer velocities than coordinates": (
         lines(header="t,x,y"),
@@ -150,7 +150,7 @@ REFUSED = {
     "markers without partners": (
         lines(),
         {"q": (), "v": (), "markers": ("t", "x", "v")},
-        "markers needs x and y of at least two markers",
+        "markers needs x and y of at least 2 markers",
     ),
     "mass of another dimension": (lines(), {"mass": (1, 2, 3)}, "mass needs 1 masses"),
     "system of another dimension": (

@@ -1,4 +1,4 @@
-"""Rows that cannot be used, out of order or doubled: dealt with, and counted."""
+"""Rows that cannot be used, are out of order or doubled: left out, sorted, averaged; counted."""
 
 import dataclasses
 from collections import Counter
@@ -16,18 +16,23 @@ FEWEST = 4
 """Rows that a run needs to be of any use."""
 
 
-def clean(run: Run, counts: Counter[str]) -> Run | None:
-    """`run` with finite rows at strictly increasing times, or None if too little is left."""
+def clean(run: Run, counts: Counter[str], keep_times: bool = False) -> Run | None:
+    """`run` at strictly increasing times, or None if too little is left.
+
+    Rows in which something is missing are left out; with `keep_times` they stay, as states that
+    are to be filled in.
+    """
     timed = np.isfinite(run.t)
     counts["rows without a time, left out"] += int((~timed).sum())
+    run = run.take(timed)
     arrays = [run.q, *(x for x in (run.v, run.p) if x is not None)]
-    finite = np.stack([np.isfinite(x).all(-1) for x in arrays])
     some = np.stack([np.isfinite(x).any(-1) for x in arrays]).any(0)
-    complete = finite.all(0)
-    counts["rows without measurements, left out"] += int((timed & ~some).sum())
-    counts["rows with some measurements missing, left out"] += int((timed & some & ~complete).sum())
-    run = run.take(timed & complete)
-    if len(run) < FEWEST:
+    complete = np.asarray(np.stack([np.isfinite(x).all(-1) for x in arrays]).all(0))
+    fate = "kept as unknown states" if keep_times else "left out"
+    counts[f"rows without measurements, {fate}"] += int((~some).sum())
+    counts[f"rows with some measurements missing, {fate}"] += int((some & ~complete).sum())
+    run = run if keep_times else run.take(complete)
+    if complete.sum() < FEWEST:
         counts["runs of fewer than 4 rows, left out"] += 1
         counts["rows in runs too short, left out"] += len(run)
         return None
@@ -52,7 +57,7 @@ def _in_order(run: Run, counts: Counter[str]) -> Run:
         i = int(far[0])
         raise UserError(
             f"time goes back from {run.t[i]:.10g} to {run.t[i + 1]:.10g} at {run.place(i + 1)}; "
-            f"if a new trial begins there, say --trial restart (or name the column of trials)."
+            f"if a new trial begins there, set trial to 'restart' (or name the column of trials)."
         )
     if len(back) > 0.05 * len(run):
         raise UserError(
@@ -74,7 +79,7 @@ def _without_doubles(run: Run, counts: Counter[str]) -> Run:
         if (steps[close] == 0).mean() > 0.5:
             raise UserError(
                 f"{int(close.sum())} of {len(run)} rows have the time of the row before, first at "
-                f"{run.place(i + 1)}; the clock is too coarse: give --rate instead of --time."
+                f"{run.place(i + 1)}; the clock is too coarse: give the sampling rate instead."
             )
         raise UserError(
             f"times advance by {steps[i]:.4g} at {run.place(i + 1)} but by {usual:.4g} elsewhere; "
@@ -87,9 +92,10 @@ def _without_doubles(run: Run, counts: Counter[str]) -> Run:
     def mean(x: np.ndarray | None) -> np.ndarray | None:
         if x is None:
             return None
-        total = np.zeros((len(size), *x.shape[1:]))
-        np.add.at(total, group, x)
-        return total / size.reshape(-1, *(1,) * (x.ndim - 1))
+        total, there = np.zeros((2, len(size), *x.shape[1:]))
+        np.add.at(total, group, np.nan_to_num(x))
+        np.add.at(there, group, np.isfinite(x))
+        return np.divide(total, there, out=np.full(total.shape, np.nan), where=there > 0)
 
     kept = run.take(np.concatenate([[True], ~close]))
     averaged = {k: mean(getattr(run, k)) for k in ("t", "q", "v", "p")}

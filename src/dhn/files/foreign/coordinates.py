@@ -23,9 +23,9 @@ def angle_flags(
     if unknown:
         raise UserError(
             f"there is no coordinate {unknown[0]!r} to be an angle; they are {', '.join(names)} "
-            f"(or say all)."
+            f"(or 'all')."
         )
-    said = mapped[0].degrees
+    stated = mapped[0].degrees
     if options.angles:
         angles = tuple(x in options.angles or EVERY in options.angles for x in names)
     elif options.degrees:
@@ -33,8 +33,8 @@ def angle_flags(
     elif momenta.system is not None:
         angles = momenta.system.angle_flags
     else:
-        angles = tuple(a or b for a, b in zip(mapped[0].angles, said, strict=True))
-    degrees = angles if options.degrees else said
+        angles = tuple(a or b for a, b in zip(mapped[0].angles, stated, strict=True))
+    degrees = angles if options.degrees else stated
     return angles, degrees
 
 
@@ -44,7 +44,7 @@ def coordinate_units(
     angles: tuple[bool, ...],
     degrees: tuple[bool, ...],
 ) -> dict[str, str]:
-    """Units of the trajectories: radians for angles, else what the first file says."""
+    """Units of the trajectories: radians for angles, else what the first file states."""
     units = {"t": "s"}
     for old, new, angle, degree in zip(first.names, names, angles, degrees, strict=True):
         if angle or degree:
@@ -57,7 +57,7 @@ def coordinate_units(
 
 
 def radians(run: Run, degrees: tuple[bool, ...], first: Mapped) -> Run:
-    """Degrees to radians, in velocities too unless the file says that they are in radians."""
+    """Degrees to radians, in velocities too unless the file states them in radians."""
     if not any(degrees):
         return run
     factor = np.where(degrees, np.pi / 180, 1.0)
@@ -80,13 +80,14 @@ def zeroed(run: Run, zero: tuple[float, ...]) -> Run:
 def unwrapped(
     runs: list[Run], angles: tuple[bool, ...], names: tuple[str, ...]
 ) -> tuple[list[Run], list[str]]:
-    """Angles made continuous; a step of nearly half a turn cannot be told from one backwards."""
+    """Angles made continuous, with warnings where a step is too large to know its direction."""
     result, steepest = [], np.zeros(len(names))
     for run in runs:
         q = run.q.copy()
         for k in np.flatnonzero(angles):
-            q[:, k] = np.unwrap(q[:, k])
-            steepest[k] = max(steepest[k], np.abs(np.diff(q[:, k])).max(initial=0.0))
+            there = np.isfinite(q[:, k])
+            q[there, k] = np.unwrap(q[there, k])
+            steepest[k] = max(steepest[k], np.abs(np.diff(q[there, k])).max(initial=0.0))
         result.append(dataclasses.replace(run, q=q))
     warnings = [
         f"{name} moves by up to {steepest[k]:.2f} rad between two rows (a gap, or too coarse): "
@@ -100,7 +101,7 @@ def unwrapped(
 def first_turn(run: Gridded, angles: tuple[bool, ...]) -> Gridded:
     """Whole turns taken off, so that a trajectory's angles begin between -π and π.
 
-    Turns made before mean nothing to the system, and would only widen the range to be learned.
+    Earlier turns have no effect on the motion and would only widen the range of the data.
     """
     valued = np.flatnonzero(run.kind > 0)
     if not len(valued) or not any(angles):

@@ -38,13 +38,6 @@ def sampling_step(times: Sequence[Float[np.ndarray, " _"]]) -> float:
     return float(steps[near & regular].sum() / ticks[near & regular].sum())
 
 
-def is_regular(times: Sequence[Float[np.ndarray, " _"]], step: float) -> bool:
-    """Whether all steps within stretches are the clock's, to a tenth."""
-    steps = np.concatenate([np.diff(t) for t in times]) / step
-    inside = steps[steps < HOLE]
-    return bool(np.all(np.abs(inside - np.round(inside)) < 0.1))
-
-
 def stretches(t: Float[np.ndarray, " N"], step: float) -> list[slice]:
     """Parts of a run without holes."""
     starts = [0, *(np.flatnonzero(np.diff(t) >= HOLE * step) + 1).tolist(), len(t)]
@@ -61,8 +54,8 @@ def grid_indices(
         i = int(np.argmax(np.diff(t)))
         raise UserError(
             f"{place}: time jumps from {t[i]:.10g} to {t[i + 1]:.10g}, {last - first + 1} steps of "
-            f"{dt:.4g} for {len(t)} rows; mend the times (a change of unit?), give --dt, or cut "
-            f"the run there with --gap."
+            f"{dt:.4g} for {len(t)} rows; mend the times (a change of unit?), give a larger "
+            f"time step (dt), or cut the run there (gap)."
         )
     return np.arange(first, max(last, first) + 1)
 
@@ -126,13 +119,35 @@ class Plan:
     smooth: bool = False
     derive: bool = True
     """Whether velocities are to be computed."""
+    keep_times: bool = False
+    """Whether states stay at the times of the rows, instead of a uniform grid."""
 
 
 def to_grid(run: Run, plan: Plan, anchor: float, after: int | None = None) -> Gridded:
-    """`run` at the times `anchor + k dt`, with k > `after`."""
+    """`run` at the times `anchor + k dt`, with k > `after`, or at its own times."""
+    if plan.keep_times:
+        return _at_own_times(run, plan)
     k = grid_indices(run.t, anchor, plan.dt, f"run {run.id!r}")
     k = k if after is None else k[k > after]
-    at = anchor + k * plan.dt
+    return _evaluate(run, plan, anchor + k * plan.dt)
+
+
+def _at_own_times(run: Run, plan: Plan) -> Gridded:
+    """One state a row; what is missing in a row stays missing."""
+    found = _evaluate(run.complete(), plan, run.t)
+    whole = np.isin(run.t, run.complete().t)
+    blank = np.full(run.q.shape, np.nan)
+    measured = {"q": run.q, "v": run.v, "p": run.p}
+    arrays = {k: getattr(found, k) for k in measured}
+    for key, array in arrays.items():
+        if array is not None:
+            source = blank if measured[key] is None else measured[key]
+            arrays[key] = np.where(whole[:, None], array, source)
+    return dataclasses.replace(found, kind=np.where(whole, found.kind, 0), **arrays)
+
+
+def _evaluate(run: Run, plan: Plan, at: Float[np.ndarray, " M"]) -> Gridded:
+    """`run`, whose rows are complete, at the times `at`."""
     states, d = len(at), run.q.shape[1]
     q = np.full((states, d), np.nan)
     v = np.full((states, d), np.nan) if plan.derive or run.v is not None else None

@@ -1,7 +1,6 @@
-"""The whole way from measured files to trajectories."""
+"""From measured files to trajectories."""
 
 import dataclasses
-import fnmatch
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.files.foreign.clean import clean, cut_at_gaps
+from dhn.files.foreign.clean import FEWEST, clean, cut_at_gaps
 from dhn.files.foreign.columns import Mapped, map_columns, references
 from dhn.files.foreign.coordinates import (
     angle_flags,
@@ -21,11 +20,13 @@ from dhn.files.foreign.coordinates import (
     unwrapped,
     zeroed,
 )
-from dhn.files.foreign.grid import Gridded, to_grid
+from dhn.files.foreign.grid import Gridded, Plan, to_grid
 from dhn.files.foreign.inertia import mass_ratios
 from dhn.files.foreign.momenta import Momenta, check_system, mass_matrix
 from dhn.files.foreign.options import ImportOptions
-from dhn.files.foreign.planning import Levels, angle_warnings, make_plan, velocity_warnings
+from dhn.files.foreign.parts import WHOLE, Parts, divide_runs
+from dhn.files.foreign.planning import Levels, make_plan
+from dhn.files.foreign.plausibility import angle_warnings, clock_warnings, velocity_warnings
 from dhn.files.foreign.report import (
     ImportReport,
     characteristic_period,
@@ -34,14 +35,11 @@ from dhn.files.foreign.report import (
     noise_by_label,
 )
 from dhn.files.foreign.run import Run
-from dhn.files.foreign.segments import cut, divide
+from dhn.files.foreign.segments import cut
 from dhn.files.foreign.sources import load_sources
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique
 from dhn.trajectories.segments import CODES
-
-WHOLE = "all"
-"""The one part of an import that is not split."""
 
 
 @final
@@ -56,7 +54,12 @@ class Imported:
 def import_measured(
     files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Any
 ) -> Imported:
-    """Measured files to trajectories on a uniform grid; `ImportOptions` lists the options."""
+    """Measured files to trajectories, on a uniform grid unless `keep_times` is set.
+
+    Arguments:
+        files: One file or several.
+        options: The fields of `ImportOptions`.
+    """
     alone = isinstance(files, str | os.PathLike)
     paths = [Path(files)] if alone else [Path(x) for x in files]
     return run_import(paths, ImportOptions.of(**options))
@@ -65,6 +68,7 @@ def import_measured(
 _ONLY_HERE = frozenset(
     {"time", "trial", "markers", "y_down", "rate", "time_unit", "missing", "degrees", "unwrap"}
     | {"mass", "fit_mass", "dt", "gap", "smooth", "edges", "segment", "hop", "codes", "zero"}
+    | {"from_", "to", "pivot", "fit_pivot", "positions_only", "keep_times"}
 )
 
 
@@ -98,25 +102,29 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     units = coordinate_units(first, names, angles, degrees)
 
     runs: list[Run] = []
-    warnings: list[str] = []
+    warnings = [y for x in mapped for y in x.warnings]
     for x in mapped:
         for raw in x.runs:
-            run = clean(radians(zeroed(raw, options.zero), degrees, first), counts)
+            run = radians(zeroed(raw, options.zero), degrees, first)
+            run = clean(run, counts, options.keep_times)
             if run is not None:
                 runs += [run] if options.gap is None else cut_at_gaps(run, options.gap)
-    runs = [x for x in runs if len(x) >= 4]
+    runs = [x for x in runs if len(x.complete()) >= FEWEST]
     if not runs:
         raise UserError(
-            "no run has four or more complete rows; check the columns (and --missing, --gap)."
+            "no run has four or more complete rows; check the columns (and missing, gap)."
         )
     ids = unique([x.id.replace("/", "-") if "/seg" not in x.id else x.id for x in runs])
     runs = [dataclasses.replace(x, id=label) for x, label in zip(runs, ids, strict=True)]
     if options.unwrap:
-        runs, warnings = unwrapped(runs, angles, names)
+        runs, steep = unwrapped(runs, angles, names)
+        warnings += steep
 
-    parts = _parts(runs, options)
-    training = [run for _, run, _ in next(iter(parts.values()))]
+    parts = divide_runs(runs, options)
+    training = [run.complete() for _, run, _ in next(iter(parts.values()))]
     plan, levels = make_plan(training, options)
+    whole = all((x.t == np.round(x.t)).all() for x in training)
+    warnings += clock_warnings(plan.step, first.unit_stated, whole)
     if options.system is None and not options.mass and levels.velocity_from_data:
         warnings += velocity_warnings(training, plan, levels, names)
     held_plan, held_levels = plan, levels
@@ -138,7 +146,7 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     meta = {
         "source": ", ".join(x.name for x in paths),
         "velocities": levels.velocities,
-        "momenta": _said(momenta, options, levels),
+        "momenta": _described(momenta, options, levels),
         CODES: options.codes,
     }
     data = {}
@@ -153,7 +161,8 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
         data[part] = _trajectories(pieces, names, angles, units, level, momenta, meta)
     everything = [x for pieces in gridded.values() for x in pieces]
     sample = next(iter(data.values()))
-    period = characteristic_period(everything, angles)
+    period = characteristic_period(everything, angles, plan.filters)
+    warnings += angle_warnings(everything, names, angles, degrees, options)
     notes = list(dict.fromkeys(note for x in mapped for note in x.notes))
     notes += _hints(period, plan.dt, options, everything)
     if options.smooth and len(data) > 1:
@@ -166,6 +175,7 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
         sampling_step=plan.step,
         time_step=plan.dt,
         chosen_step=options.dt is not None,
+        own_times=options.keep_times,
         states=count_states(everything),
         velocities=levels.velocities,
         momenta=meta["momenta"],
@@ -174,7 +184,7 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
         signal=deviations(sample),
         parts={part: (len(x), x.states) for part, x in data.items()},
         notes=tuple(notes),
-        warnings=tuple(dict.fromkeys([*warnings, *angle_warnings(everything, names, angles)])),
+        warnings=tuple(dict.fromkeys(warnings)),
     )
     return Imported(data, report)
 
@@ -190,6 +200,8 @@ def _map(paths: Sequence[Path], options: ImportOptions, counts: Counter[str]) ->
                 mapped.append(map_columns(source, options))
             except UserError as error:
                 raise UserError(f"{path}: {error}") from None
+            counts["rows outside the time range, left out"] += mapped[-1].outside
+            counts["lines"] += mapped[-1].outside
             if mapped[-1].names != mapped[0].names:
                 raise UserError(
                     f"{path}: its coordinates are {', '.join(mapped[-1].names)}, those of "
@@ -206,53 +218,12 @@ def _momenta(names: tuple[str, ...], options: ImportOptions) -> tuple[Momenta, t
     from dhn.systems import get_system
 
     system = get_system(options.system)
-    check_system(system, len(names), options.params)
+    check_system(system, len(names), options.params, momenta=not options.positions_only)
     return Momenta(system=system, params=dict(options.params)), tuple(system.coordinates)
 
 
-_Parts = dict[str, list[tuple[str, Run, float]]]
-
-
-def _parts(runs: list[Run], options: ImportOptions) -> _Parts:
-    """Part -> (id, rows, time of the run's first row), training first."""
-    parts: _Parts = {}
-    whole: dict[str, list[Run]] = {}
-    rest = runs
-    patterns = (("test", options.test_trials), ("validation", options.validation_trials))
-    for part, pattern in patterns:
-        if pattern is not None:
-            whole[part] = _chosen(rest, pattern, runs)
-            rest = [x for x in rest if x not in whole[part]]
-    names = ("train", "validation", "test")
-    if options.test_trials is None and len(options.split) == 2:
-        names = ("train", "test")
-    for run in rest:
-        pieces = divide(run, options.split) if options.split else [run]
-        labels = names if options.split or whole else (WHOLE,)
-        for part, piece in zip(labels, pieces, strict=False):
-            if len(piece) >= 4:
-                parts.setdefault(part, []).append((run.id, piece, float(run.t[0])))
-    for part, chosen in whole.items():
-        parts[part] = [(x.id, x, float(x.t[0])) for x in chosen]
-    return {
-        part: parts[part] for part in (WHOLE, *dict.fromkeys((*names, "test"))) if part in parts
-    }
-
-
-def _chosen(rest: list[Run], pattern: str, runs: list[Run]) -> list[Run]:
-    """The trials of `rest` that a pattern names: some, but not all."""
-    chosen = [x for x in rest if fnmatch.fnmatch(x.id, f"*{pattern}*")]
-    if not chosen or len(chosen) == len(rest):
-        which = "every" if chosen else "no"
-        raise UserError(
-            f"{which} trial fits {pattern!r}; the trials are "
-            f"{', '.join(x.id for x in runs[:12])}{', ...' if len(runs) > 12 else ''}."
-        )
-    return chosen
-
-
 def _grid(
-    parts: _Parts, plan: Any, held_plan: Any, options: ImportOptions
+    parts: Parts, plan: Plan, held_plan: Plan, options: ImportOptions
 ) -> dict[str, list[Gridded]]:
     """Every part on the grid of its run, the first by `plan`; no state of time is in two parts."""
     last: dict[str, int] = {}
@@ -287,7 +258,7 @@ def _noise(levels: Levels, runs: list[Gridded], momenta: Momenta) -> np.ndarray:
     if levels.p is not None:
         return np.stack([levels.q, levels.p])
     noise = np.stack([levels.q, levels.v])
-    if momenta.computed:
+    if momenta.computed and any(x.v is not None for x in runs):
         q = np.concatenate([x.q for x in runs])[:4000]
         v = np.concatenate([x.v for x in runs if x.v is not None])[:4000]
         noise[1] = momenta.noise(q, v, noise)
@@ -310,9 +281,11 @@ def _segments(
     return result
 
 
-def _said(momenta: Momenta, options: ImportOptions, levels: Levels) -> str:
+def _described(momenta: Momenta, options: ImportOptions, levels: Levels) -> str:
     if levels.p is not None:
         return "measured"
+    if options.positions_only:
+        return "none"
     if options.fit_mass and momenta.matrix is not None:
         ratios = " : ".join(f"{x:.4g}" for x in np.diag(momenta.matrix))
         return f"p = m v, masses {ratios} as the coordinates pull on each other, up to a factor"
@@ -323,23 +296,23 @@ def _said(momenta: Momenta, options: ImportOptions, levels: Levels) -> str:
         return f"from the Lagrangian of {momenta.system.name} ({params})"
     return (
         "velocities stand in for momenta: right up to scale if every coordinate has the same "
-        "constant mass; else give --mass or --system"
+        "constant mass; else give masses or a system"
     )
 
 
 def _hints(period: float, dt: float, options: ImportOptions, runs: list[Gridded]) -> list[str]:
     found = []
-    if np.isfinite(period) and period / dt > 100 and options.dt is None:
+    if np.isfinite(period) and period / dt > 100 and not (options.dt or options.keep_times):
         nice = float(f"{period / 40:.1g}")
         found.append(
             f"{period / dt:.0f} states a period are more than a model needs; "
-            f"--dt {nice:g} keeps about {period / nice:.0f}"
+            f"a time step (dt) of {nice:g} s keeps about {period / nice:.0f}"
         )
     if np.isfinite(period) and period / dt < 8:
         found.append(f"only {period / dt:.1f} states a period: velocities are rough")
     longest = max(len(x) for x in runs)
     if options.segment is None and longest > 1000:
-        found.append(f"runs of {longest} states: --segment 128 --hop 64 cuts them for training")
+        found.append(f"runs of {longest} states: segments of 128, 64 apart, suit most training")
     return found
 
 

@@ -1,8 +1,7 @@
-"""Ratios of masses, read off the motion itself.
+"""Ratios of masses, estimated from the motion.
 
 Action and reaction: where forces come from a potential, `m_i a_i` responds to `q_j` exactly as
-`m_j a_j` does to `q_i`. So the accelerations of coupled coordinates tell the ratio of their
-masses, though nobody weighed them.
+`m_j a_j` does to `q_i`. So the accelerations of coupled coordinates give the ratio of their masses.
 """
 
 import numpy as np
@@ -12,7 +11,7 @@ from dhn.errors import UserError
 from dhn.files.foreign.grid import Gridded
 
 WEAK = 3.0
-"""A coupling smaller than so many standard errors says nothing about masses."""
+"""Couplings below this many standard errors are treated as zero."""
 
 
 def mass_ratios(runs: list[Gridded], dt: float) -> Float[np.ndarray, " d"]:
@@ -25,8 +24,8 @@ def mass_ratios(runs: list[Gridded], dt: float) -> Float[np.ndarray, " d"]:
     d = after.shape[1]
     if len(before) < 4 * (2 * d + 1):
         raise UserError(
-            f"masses cannot be told from {len(before)} states with known neighbours; "
-            f"give them: --mass {','.join(['1'] * d)}."
+            f"masses cannot be estimated from {len(before)} states with known neighbours; "
+            f"give them (mass)."
         )
     centred = before - before.mean(0)
     solution, *_ = np.linalg.lstsq(centred, after - after.mean(0), rcond=None)
@@ -44,15 +43,15 @@ def mass_ratios(runs: list[Gridded], dt: float) -> Float[np.ndarray, " d"]:
                 rows.append(row)
     if len(rows) < d - 1:
         raise UserError(
-            "the coordinates do not pull on each other strongly enough to tell the ratios of "
-            f"their masses; give them: --mass {','.join(['1'] * d)}."
+            "the coordinates do not pull on each other strongly enough to estimate the ratios of "
+            "their masses; give them (mass)."
         )
     masses = np.linalg.svd(np.array(rows))[2][-1]
     masses = masses / masses[0]
     if not (masses > 0).all():
         raise UserError(
             f"the motion does not look like masses pulling on each other (ratios "
-            f"{np.round(masses, 3).tolist()}); give masses: --mass {','.join(['1'] * d)}."
+            f"{np.round(masses, 3).tolist()}); give masses (mass)."
         )
     return masses
 

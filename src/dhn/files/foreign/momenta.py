@@ -75,8 +75,17 @@ class Momenta:
         return np.sqrt(total)
 
 
-def check_system(system: "System", d: int, params: Mapping[str, float]) -> None:
-    """Coordinates and constants that fit the data."""
+def check_system(
+    system: "System", d: int, params: Mapping[str, float], momenta: bool = True
+) -> None:
+    """Raise a `UserError` unless the system has `d` coordinates and these constants.
+
+    Arguments:
+        system: The system that the user named.
+        d: Number of measured coordinates.
+        params: Constants that the user gave.
+        momenta: Whether momenta are computed, for which every constant needs a value.
+    """
     if system.dim != d:
         raise UserError(
             f"system {system.name!r} has {system.dim} coordinates "
@@ -89,8 +98,8 @@ def check_system(system: "System", d: int, params: Mapping[str, float]) -> None:
                 f"system {system.name!r} has no parameter {name!r}; its parameters are {there}."
             )
     for name, default in system.params.items():
-        if name not in params and np.ndim(default) != 0:
+        if momenta and name not in params and np.ndim(default) != 0:
             raise UserError(
                 f"system {system.name!r} needs its parameter {name!r} to turn velocities into "
-                f"momenta; add --param {name}=VALUE (or leave --system out)."
+                f"momenta; give its value (params), or leave the system out."
             )

@@ -1,4 +1,4 @@
-"""How noisy a recording is, from the recording alone."""
+"""The noise level of a recording, estimated from the recording alone."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ def _differences(t: np.ndarray, x: np.ndarray, order: int) -> np.ndarray:
     index = np.arange(len(t) - order)[:, None] + np.arange(order + 1)
     times, values = t[index], x[index]
     span = times[:, -1] - times[:, 0]
-    # Across a gap the signal moves on; those windows say nothing about noise.
+    # Windows across a gap contain the change of the signal and are left out.
     close = span <= 1.5 * np.median(span)
     times, values, span = times[close], values[close], span[close]
     scaled = (times - times[:, :1]) / span[:, None]

@@ -1,4 +1,4 @@
-"""Everything a person can say about a measured file, as one frozen object with checks."""
+"""The options of an import as one frozen object with checks."""
 
 import dataclasses
 import math
@@ -19,7 +19,7 @@ TIME_UNITS: Mapping[str, float] = {
 
 _WORDS = ("q", "v", "p", "markers", "angles")
 _POSITIVE = ("rate", "dt", "gap")
-_NUMBERS = ("missing", "mass", "split", "zero")
+_NUMBERS = ("missing", "mass", "split", "zero", "pivot")
 
 
 @final
@@ -44,12 +44,20 @@ class ImportOptions:
     """Column that labels the trials; `restart`: a new trial begins where time goes back."""
     markers: tuple[str, ...] = ()
     """x and y columns of the markers on a chain of links, from the pivot to the tip."""
+    pivot: tuple[float, ...] = ()
+    """x and y of a fixed pivot that is not among the markers."""
+    fit_pivot: bool = False
+    """Fit the pivot as the centre of the circle on which the first marker moves."""
     y_down: bool = False
     """The markers' y axis points down, as pixels do."""
     rate: float | None = None
     """Samples a second, for files without times."""
     time_unit: str | None = None
-    """Unit of the times (s, ms, us, ns, min, h); else what the header says, else seconds."""
+    """Unit of the times (s, ms, us, ns, min, h); else what the header states, else seconds."""
+    from_: float | None = None
+    """Earlier rows are left out; seconds, on the clock of the file."""
+    to: float | None = None
+    """Later rows are left out."""
     missing: tuple[float, ...] = ()
     """Numbers that mean "no measurement", such as -9999."""
     angles: tuple[str, ...] = ()
@@ -69,8 +77,14 @@ class ImportOptions:
     """System whose Lagrangian turns velocities into momenta."""
     params: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Constants of that system, the same for all trials."""
+    positions_only: bool = False
+    """No velocities and no momenta, neither computed nor measured: enough for a mechanical model,
+    which fits the positions themselves."""
     dt: float | None = None
     """Spacing of the uniform grid; by default the sampling step of the data."""
+    keep_times: bool = False
+    """Keep every row at its own time instead of resampling to a uniform grid; rows with missing
+    numbers stay as states to be filled in."""
     gap: float | None = None
     """A hole in the times longer than this many seconds begins a new trial."""
     smooth: bool = False
@@ -83,7 +97,7 @@ class ImportOptions:
     hop: int | None = None
     """States from the start of one segment to the next; by default the segment's length."""
     codes: str = "run"
-    """Who shares a latent code: nobody (`own`), the segments of a `run`, or `all`."""
+    """Which trajectories share a latent code: none (`own`), the segments of a `run`, or `all`."""
     split: tuple[float, ...] = ()
     """Fractions of every run, in time, for train(, validation) and test."""
     test_trials: str | None = None
@@ -99,26 +113,25 @@ class ImportOptions:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise UserError(f"{name} must be a positive number; got {value!r}.")
+        for name in ("from_", "to"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise UserError(f"{name.strip('_')} must be a time in seconds; got {value!r}.")
+        if self.from_ is not None and self.to is not None and self.from_ >= self.to:
+            raise UserError(f"the time range is empty: from {self.from_:g} to {self.to:g} s.")
+        self._check_sources()
         for name in ("segment", "hop"):
             value = getattr(self, name)
             least = 2 if name == "segment" else 1
             if value is not None and (not isinstance(value, int) or value < least):
                 raise UserError(f"{name} must be a whole number from {least}; got {value!r}.")
         if self.hop is not None and self.segment is None:
-            raise UserError("hop says how far segments lie apart; give segment, their length, too.")
-        if self.q and self.markers:
-            raise UserError("give q or markers, not both: the markers' angles become q.")
-        if self.markers and (self.v or self.p):
-            raise UserError("with markers, velocities come from the angles; leave v and p out.")
-        if self.rate is not None and self.time is not None:
-            raise UserError("give a time column or a sampling rate, not both.")
+            raise UserError(
+                "hop is the distance between segments; give segment, their length, too."
+            )
         if self.time_unit is not None and self.time_unit not in TIME_UNITS:
             raise UserError(
                 f"time_unit must be one of s, ms, us, ns, min, h; got {self.time_unit!r}."
-            )
-        if (self.mass or self.fit_mass) and (self.system is not None or self.p):
-            raise UserError(
-                "momenta come from one source: give one of p (measured), mass and system."
             )
         if self.params and self.system is None:
             raise UserError("params are constants of a system; name the system, too.")
@@ -137,6 +150,39 @@ class ImportOptions:
                 "validation_trials names whole trials; name test_trials, too, and leave split out."
             )
 
+    def _check_sources(self) -> None:
+        """Each quantity comes from one source."""
+        masses = bool(self.mass or self.fit_mass)
+        clashes = {
+            "give q or markers, not both: the markers' angles become q.": self.q and self.markers,
+            "with markers, velocities come from the angles; leave v and p out.": (
+                self.markers and (self.v or self.p)
+            ),
+            "a pivot belongs to markers; name the marker's x and y columns (markers).": (
+                (self.pivot or self.fit_pivot) and not self.markers
+            ),
+            "give the position of the pivot or fit it, not both.": self.pivot and self.fit_pivot,
+            "give a time column or a sampling rate, not both.": self.rate and self.time,
+            "momenta come from one source: give one of p (measured), mass and system.": (
+                masses and (self.system is not None or self.p)
+            ),
+            "positions_only leaves out velocities and momenta; leave v, p and mass out.": (
+                self.positions_only and (self.v or self.p or masses)
+            ),
+            "edges concern computed velocities; with positions_only there are none.": (
+                self.positions_only and self.edges != "mark"
+            ),
+            "keep_times keeps the times of the file; leave dt out.": self.keep_times and self.dt,
+            "masses are fitted on a uniform grid; leave keep_times out.": (
+                self.keep_times and self.fit_mass
+            ),
+        }
+        for message, clash in clashes.items():
+            if clash:
+                raise UserError(message)
+        if self.pivot and len(self.pivot) != 2:
+            raise UserError(f"pivot needs x and y; got {len(self.pivot)} numbers.")
+
     def _check_split(self) -> None:
         fits = len(self.split) in (2, 3) and all(x > 0 for x in self.split)
         if not fits or abs(math.fsum(self.split) - 1) > 1e-9:
@@ -152,7 +198,7 @@ class ImportOptions:
 
     @classmethod
     def names(cls) -> frozenset[str]:
-        """The options by name, to tell them from other keyword arguments."""
+        """The names of all options."""
         return frozenset(f.name for f in dataclasses.fields(cls))
 
     @classmethod
@@ -169,7 +215,11 @@ class ImportOptions:
                     value = ()
                 values = (value,) if isinstance(value, str | int | float) else tuple(value)
                 options[name] = tuple(_as(kind, name, x) for x in values)
-        for name, kind in (("time", str), ("trial", str), *((x, float) for x in _POSITIVE)):
+        for name, kind in (
+            ("time", str),
+            ("trial", str),
+            *((x, float) for x in (*_POSITIVE, "from_", "to")),
+        ):
             if options.get(name) is not None:
                 options[name] = _as(kind, name, options[name])
         if "params" in options:

@@ -1,4 +1,4 @@
-"""What was done to a recording, counted and in words: nothing is changed silently."""
+"""The report of an import: every change to the rows, counted and in words."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from dhn.files.foreign.derivative import Filter, differentiate
 from dhn.files.foreign.grid import Gridded
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import momentum_label, velocity_label
@@ -16,7 +17,7 @@ KINDS = ("missing", "interpolated", "resampled", "copied")
 @final
 @dataclasses.dataclass(frozen=True)
 class ImportReport:
-    """The facts of an import; `lines` says them to a person, `to_dict` to a machine."""
+    """The facts of an import, as lines of text or as plain values."""
 
     files: tuple[str, ...]
     rows: int
@@ -28,6 +29,8 @@ class ImportReport:
     time_step: float
     chosen_step: bool
     """Whether the user chose the time step."""
+    own_times: bool
+    """Whether the rows keep their own times; `time_step` is then their sampling step."""
     states: Mapping[str, int]
     """copied, resampled, interpolated, missing, and of these `uncertain` at the edges."""
     velocities: str
@@ -48,15 +51,18 @@ class ImportReport:
         return dataclasses.asdict(self)
 
     def lines(self) -> list[tuple[str, str]]:
-        """(what, said in words)."""
+        """(what, in words)."""
         grid = f"every {self.time_step:.6g} s"
         if abs(self.sampling_step / self.time_step - 1) > 1e-6:
             grid += f" (sampled every {self.sampling_step:.6g} s)"
+        grid += "" if self.chosen_step else ", chosen from the data"
+        if self.own_times:
+            grid = f"none: the file's own times, about {grid.partition(',')[0]}"
         found = [
             ("read", f"{self.rows} rows, {_count(self.runs, 'run')}, from {_files(self.files)}")
         ]
         found += [("changed", f"{n} {what}") for what, n in self.changes.items()]
-        found.append(("grid", grid + ("" if self.chosen_step else ", chosen from the data")))
+        found.append(("grid", grid))
         states = ", ".join(f"{self.states[k]} {k}" for k in reversed(KINDS) if self.states[k])
         if self.states["uncertain"]:
             states += f"; {self.states['uncertain']} at the edges marked unknown"
@@ -121,15 +127,20 @@ def _label(data: Trajectories):
     return momentum_label if data.p is not None else velocity_label
 
 
-def characteristic_period(runs: list[Gridded], angles: tuple[bool, ...]) -> float:
-    """`2π rms(q - mean) / rms(v)` of the coordinate that moves fastest; exact for an oscillator."""
+def characteristic_period(
+    runs: list[Gridded], angles: tuple[bool, ...], filters: tuple[Filter, ...]
+) -> float:
+    """`2π rms(q - mean) / rms(v)` of the coordinate that moves fastest; exact for an oscillator.
+
+    Where there are no velocities, those that the filters compute are used.
+    """
     found = []
     for k, angle in enumerate(angles):
         spread, speed = [], []
         for run in runs:
-            if run.v is None:
-                return float("nan")
-            q, v = run.q[:, k], run.v[:, k]
+            there = np.isfinite(run.q[:, k])
+            t, q = run.t[there], run.q[there, k]
+            v = differentiate(t, q, t, filters[k])[1] if run.v is None else run.v[there, k]
             q, v = q[np.isfinite(v)], v[np.isfinite(v)]
             if not len(q):
                 continue

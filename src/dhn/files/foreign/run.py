@@ -45,6 +45,12 @@ class Run:
         picked = {k: None if x is None else x[index] for k, x in fields.items()}
         return dataclasses.replace(self, id=id or self.id, **picked)
 
+    def complete(self) -> "Run":
+        """The rows in which nothing is missing."""
+        arrays = [x for x in (self.q, self.v, self.p) if x is not None]
+        finite = np.all([np.isfinite(x).all(-1) for x in arrays], axis=0)
+        return self if finite.all() else self.take(finite)
+
     def place(self, i: int) -> str:
         """What a person calls row i of this run."""
         return self.where(int(self.rows[i]))

@@ -1,4 +1,4 @@
-"""What a file holds before anyone says what it means: one table a recording, with remarks."""
+"""The contents of a measured file before columns are mapped: one table a recording."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -16,12 +16,16 @@ class Source:
     """Name of the recording: the file's, or the file's and the variable's."""
     table: Table
     units: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Column -> unit, as the file says."""
+    """Column -> unit, as the file states it."""
     notes: tuple[str, ...] = ()
     """What had to be assumed to read it."""
+    warnings: tuple[str, ...] = ()
+    """What was assumed and may well be wrong."""
     dropped: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """Reason -> number of lines left out."""
     rate: float | None = None
-    """Samples a second, where the file says so."""
+    """Samples a second, where the file states it."""
     angles: frozenset[str] = frozenset()
-    """Columns that are angles, where the file says so."""
+    """Columns that are angles, where the file states it."""
+    coordinates: tuple[str, ...] = ()
+    """Columns that are coordinates, where the file states it."""

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from dhn.errors import UserError
 from dhn.files.arrays import HEADER
-from dhn.files.files import FORMATS, read
+from dhn.files.files import read
 from dhn.files.foreign.source import Source
 from dhn.files.foreign.text import load_text
-from dhn.files.foreign.variables import flatten, load_mat, variable_sources
+from dhn.files.foreign.variables import flatten, variable_sources
+from dhn.files.loading import FORMATS, check_file, check_text_size, load_content
 from dhn.files.table import Table
 from dhn.trajectories.container import Trajectories
 
@@ -18,47 +19,36 @@ _SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 
 def load_sources(path: Path, wanted: Sequence[str]) -> list[Source]:
     """The recordings in a file; errors begin with its name."""
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; give the files in it.")
-    if not path.exists():
-        raise UserError(f"there is no file {path}; check its name and folder.")
-    if path.stat().st_size == 0:
-        raise UserError(f"{path} is empty (0 bytes); record or download it again.")
+    start = check_file(path)
     ending = path.suffix.lower()
     try:
         if ending in _SPREADSHEETS:
             raise UserError("it is a spreadsheet; save the sheet as CSV and import that.")
-        if ending == ".mat":
-            content = load_mat(path)
-            return _own(path) if HEADER in content else _variables(content, path, wanted)
         if ending in FORMATS and ending != ".csv":
-            form = FORMATS[ending]
-            content = form.implementation().load(path)
+            form, content = load_content(path, start, nested=True)
             if form.layout == "table":
                 return _own(path) if content.header else [Source(path.stem, content)]
-            return _own(path) if HEADER in content else _variables(content, path, wanted)
-        start = path.read_bytes()[:16]
+            if HEADER in content:
+                return _own(path)
+            return variable_sources(flatten(content), path, wanted)
         for signature, kind in _BINARY.items():
             if start.startswith(signature):
                 raise UserError(f"its contents are not text but look like {kind}; rename it so.")
         if start.lstrip(b"\xef\xbb\xbf").startswith(b"# dhn {"):
             return _own(path)
+        check_text_size(path)
         return [load_text(path)]
     except UserError as error:
         text = str(error)
         raise UserError(text if text.startswith(str(path)) else f"{path}: {text}") from None
 
 
-def _variables(content: dict, path: Path, wanted: Sequence[str]) -> list[Source]:
-    return variable_sources(flatten(content), path, wanted)
-
-
 def _own(path: Path) -> list[Source]:
     """Our own files: the known states of every trajectory."""
     data = read(path)
     angles = frozenset(n for n, angle in zip(data.names, data.angles, strict=True) if angle)
-    units = dict(data.units)
-    return [Source(label, _rows(data, i), units, angles=angles) for i, label in enumerate(data.ids)]
+    stated = {"units": dict(data.units), "angles": angles, "coordinates": data.names}
+    return [Source(label, _rows(data, i), **stated) for i, label in enumerate(data.ids)]
 
 
 def _rows(data: Trajectories, i: int) -> Table:
@@ -68,7 +58,4 @@ def _rows(data: Trajectories, i: int) -> Table:
         array = getattr(data, key)
         if array is not None:
             columns |= {f"{prefix}{n}": array[i, known, k] for k, n in enumerate(data.names)}
-    if data.p is None and data.v is None:
-        # A coordinate is recognised by its partner or by being called q, q1, ...
-        columns = {(k if k == "t" else f"q{list(columns).index(k)}"): x for k, x in columns.items()}
     return Table(columns)

@@ -10,55 +10,20 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.files.foreign.source import Source
+from dhn.files.printable import printable
 from dhn.files.table import Table
 
 _COMMENT = re.compile(r"^\s*(%|#|//|!)+\s*")
 _MISSING = frozenset({"", "-", "--", "na", "n/a", "#n/a", "nan", "null", "none", "?", "*"})
 _COMMA_DECIMAL = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _NAME_AND_UNIT = re.compile(r"(.+?)\s*[\[(]\s*([^\[\]()]*)\s*[\])]")
-_UNITS = frozenset(
-    [
-        "s",
-        "ms",
-        "us",
-        "µs",
-        "ns",
-        "min",
-        "h",
-        "rad",
-        "deg",
-        "°",
-        "mrad",
-        "m",
-        "mm",
-        "cm",
-        "km",
-        "px",
-        "pixel",
-        "pixels",
-        "hz",
-        "kg",
-        "g",
-        "n",
-        "nm",
-        "v",
-        "mv",
-        "a",
-        "k",
-        "rad/s",
-        "deg/s",
-        "°/s",
-        "m/s",
-        "mm/s",
-        "cm/s",
-        "px/s",
-        "m/s2",
-        "m/s^2",
-        "m/s²",
-        "1",
-        "-",
-    ]
-)
+# fmt: off
+_UNITS = frozenset((
+    "s", "ms", "us", "µs", "ns", "min", "h", "rad", "deg", "°", "mrad", "m", "mm", "cm", "km", "px",
+    "pixel", "pixels", "hz", "kg", "g", "n", "nm", "v", "mv", "a", "k", "rad/s", "deg/s", "°/s",
+    "m/s", "mm/s", "cm/s", "px/s", "m/s2", "m/s^2", "m/s²", "1", "-",
+))
+# fmt: on
 
 
 def load_text(path: Path) -> Source:
@@ -69,18 +34,23 @@ def load_text(path: Path) -> Source:
         raise UserError("it holds no line of numbers; expected one line a state below the header.")
     separator = _separator(lines[first])
     body = _Body.of(lines, first, separator)
-    names, units, notes = _header(lines[:first], separator, body.width)
-    notes = [*notes, *body.notes]
+    header = [printable(line) for line in lines[:first]]
+    names, units, warnings = _header(header, separator, body.width)
     table = Table(
         dict(zip(names, body.columns, strict=True)), row=lambda i: f"line {body.numbers[i]}"
     )
-    return Source(path.stem, table, units, tuple(notes), body.dropped)
+    return Source(path.stem, table, units, tuple(body.notes), tuple(warnings), body.dropped)
 
 
 def _decode(path: Path) -> str:
     raw = path.read_bytes()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16")
+        try:
+            return raw.decode("utf-16")
+        except UnicodeDecodeError:
+            raise UserError(
+                "it is UTF-16 text that is cut off or damaged; save it again as UTF-8."
+            ) from None
     if b"\0" in raw:
         raise UserError("it holds binary data, not text; check that the file is what it should be.")
     try:
@@ -92,7 +62,12 @@ def _decode(path: Path) -> str:
 def _cells(line: str, separator: str | None) -> list[str]:
     if separator is None:
         return line.split()
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    except csv.Error as error:
+        raise UserError(
+            f"the line that begins with {line[:20]!r} is no row of a table: {error}."
+        ) from None
 
 
 def _is_number(cell: str) -> bool:
@@ -217,12 +192,14 @@ def _column(
 def _header(
     lines: list[str], separator: str | None, width: int
 ) -> tuple[list[str], dict[str, str], list[str]]:
-    """Column names, units and remarks from the lines above the data."""
+    """Column names, units and warnings from the lines above the data."""
     positions = [str(k + 1) for k in range(width)]
     candidates = []
     for i, line in enumerate(lines):
         text = _COMMENT.sub("", line).strip().lstrip("%#!/ ")
         found = []
+        if separator is not None and len([x for x in _cells(text, separator) if x]) > width:
+            continue  # more names than columns
         for cells in (_cells(text, separator), _cells(text, None), _cells(text, ",")):
             cells = cells[:-1] if len(cells) == width + 1 and not cells[-1] else cells
             if text and 0 < len(cells) <= width and all(cells):
@@ -240,25 +217,26 @@ def _header(
             else:
                 names = list(below)
         return _named(names, units, [])
-    # As with the row names of other programs, what has no name stands on the left.
+    # Other programs leave the column of row labels, on the left, without a name.
     near = [x for x in candidates if x[0] == len(lines) - 1 and width > 1]
     if near and all(not _is_number(x) for x in near[0][1]):
         given = near[0][1]
         names = positions[: width - len(given)] + given
-        note = (
+        warning = (
             f"the header names {len(given)} of {width} columns, taken to be the last: "
             f"{', '.join(given)}; columns 1 to {width - len(given)} go by their position"
         )
-        return _named(names, {}, [note])
-    if candidates or not any(line.strip() for line in lines):
+        return _named(names, {}, [warning])
+    if not any(re.search(r"[^\W\d_]", line) for line in lines):
         return positions, {}, []
-    return positions, {}, ["the header's names do not fit the columns; they go by their position"]
+    return positions, {}, [f"no line of the header names all {width} columns; use their positions"]
 
 
 def _named(
-    names: list[str], units: dict[str, str], notes: list[str]
+    names: list[str], units: dict[str, str], warnings: list[str]
 ) -> tuple[list[str], dict[str, str], list[str]]:
-    found, result = {}, []
+    found: dict[str, str] = {}
+    result: dict[str, None] = {}
     for k, name in enumerate(names):
         name = name.strip().strip("\"'")
         match = _NAME_AND_UNIT.fullmatch(name)
@@ -266,7 +244,7 @@ def _named(
         plain = match[1] if match else name
         if plain in result:
             raise UserError(f"two columns are called {plain!r}; rename one of them.")
-        result.append(plain)
+        result[plain] = None
         if unit and unit not in ("-", "1"):
             found[plain] = unit
-    return result, found, notes
+    return list(result), found, warnings

@@ -14,27 +14,9 @@ from dhn.files.table import Table
 Variables = dict[str, list[np.ndarray]]
 """Name -> one array a trial; a plain array is a list of one."""
 
+_LISTED = 20  # variables that a message of one line has room for
 _STEPS = ("dt", "ts", "delta_t", "sample_time")
 _RATES = ("fs", "rate", "fps", "sampling_rate", "sample_rate")
-
-
-def load_mat(path: Path) -> dict[str, Any]:
-    """Every variable of a MATLAB file up to version 7, cells and structs included."""
-    import scipy.io
-
-    try:
-        content = scipy.io.loadmat(path)
-    except NotImplementedError:
-        raise UserError(
-            "it is a MATLAB 7.3 file; save it with save(..., '-v7') or as .h5 and import that."
-        ) from None
-    except Exception as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise UserError(
-            f"it cannot be read as MATLAB .mat ({reason:.100}); it is damaged or not what its "
-            f"ending says: write or download it again."
-        ) from error
-    return {k: x for k, x in content.items() if not k.startswith("__")}
 
 
 def flatten(content: Mapping[str, Any]) -> Variables:
@@ -66,14 +48,18 @@ def _flatten(name: str, values: list[np.ndarray]) -> Iterator[tuple[str, list[np
 def variable_sources(variables: Variables, path: Path, wanted: Sequence[str]) -> list[Source]:
     """One table a trial, with a column for each of the `wanted` references.
 
-    The references are those of `ImportOptions`, time first if there is one (its length tells which
-    axis is time). Without references the names t, q, p, v, theta, p_theta, ... decide later.
+    The references are those of `ImportOptions`, time first if there is one, since its length
+    decides which axis is time. Without references the names t, q, p, v, ... decide later.
     """
     if not variables:
         raise UserError("it has no numeric variables; store times and coordinates as arrays.")
     rate = _rate(variables)
     if not wanted:
         wanted = [name for name, trials in variables.items() if trials[0].size > 1]
+    if not wanted:
+        raise UserError(
+            f"none of its variables is a series of numbers; it has {_listing(variables)}."
+        )
     sources = []
     for group in _groups(variables, wanted):
         arrays = {ref: variables[_name(ref, group, variables)] for ref in wanted}
@@ -82,7 +68,7 @@ def variable_sources(variables: Variables, path: Path, wanted: Sequence[str]) ->
             if len(trials) not in (1, count):
                 raise UserError(
                     f"its variable {_name(ref, group, variables)!r} has {len(trials)} trials but "
-                    f"others have {count}; they must go together."
+                    f"others have {count}; they must go together{_star_hint(wanted)}."
                 )
         for j in range(count):
             trial = {ref: x[j if len(x) > 1 else 0] for ref, x in arrays.items()}
@@ -114,10 +100,21 @@ def _groups(variables: Variables, wanted: Sequence[str]) -> list[str]:
     return groups or [""]
 
 
+def _star_hint(wanted: Sequence[str]) -> str:
+    """A proposal where one reference names a single variable and others all of a kind."""
+    single = [x.partition(":")[0] for x in wanted if "*" not in x]
+    if not single or len(single) == len(wanted):
+        return ""
+    stem, gap, _ = single[0].rpartition("_")
+    return f" (did you mean {stem if gap else single[0]}_*?)"
+
+
 def _name(ref: str, group: str, variables: Variables) -> str:
     name = ref if ref in variables else ref.partition(":")[0].replace("*", group)
     if name not in variables:
-        raise UserError(f"there is no variable {name!r}; it has {_listing(variables)}.")
+        family = any(x.startswith(f"{name}_") for x in variables)
+        hint = f" (did you mean {name}_*, one for each group of trials?)" if family else ""
+        raise UserError(f"there is no variable {name!r}{hint}; it has {_listing(variables)}.")
     return name
 
 
@@ -176,7 +173,8 @@ def _rate(variables: Variables) -> float | None:
 
 def _listing(variables: Variables) -> str:
     parts = []
-    for name, trials in variables.items():
+    for name, trials in list(variables.items())[:_LISTED]:
         cells = f"{len(trials)} trials of " if len(trials) > 1 else ""
         parts.append(f"{name} ({cells}{'x'.join(map(str, trials[0].shape))})")
-    return ", ".join(parts)
+    more = f", ... ({len(variables)} in all)" if len(variables) > _LISTED else ""
+    return ", ".join(parts) + more

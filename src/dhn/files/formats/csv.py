@@ -2,18 +2,22 @@
 
 import csv
 import io
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from dhn.errors import UserError
 from dhn.files.table import Table
+from dhn.trajectories.labels import TRAJECTORY
 
 _PREFIX = "# dhn "
+_FORMULA = re.compile(r"'*[=+@-]")
 
 
 def load(path: Path) -> Table:
-    """Text cells; the separator is a comma, a semicolon or a tab, as the column names show."""
+    """Text cells; the separator is whichever of comma, semicolon and tab the names hold most of."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -52,36 +56,50 @@ def load(path: Path) -> Table:
                 f"line {number} has {len(cells)} cells but there are {len(names)} columns; "
                 f"complete the line or remove it."
             )
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    return Table(dict(zip(names, columns, strict=True)), header, lambda i: f"line {numbers[i]}")
+    columns: dict[str, Sequence[str]] = dict.fromkeys(names, ())
+    columns.update(zip(names, zip(*rows, strict=True), strict=bool(rows)))
+    if TRAJECTORY in columns:
+        columns[TRAJECTORY] = [_unguarded(x) for x in columns[TRAJECTORY]]
+    return Table(columns, header, lambda i: f"line {numbers[i]}")
 
 
 def save(path: Path, table: Table) -> None:
     """`repr` of a float is the shortest text that reads back as the same float."""
     columns = []
     for cells in table.columns.values():
-        values = cells.tolist() if isinstance(cells, np.ndarray) else cells
+        values = cells.tolist() if isinstance(cells, np.ndarray) else map(guarded, cells)
         columns.append(["" if x != x else x for x in values])
     with open(path, "w", encoding="utf-8", newline="") as file:
         if table.header is not None:
             file.write(f"{_PREFIX}{table.header}\n")
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.columns)
+        writer.writerow(map(guarded, table.columns))
         writer.writerows(zip(*columns, strict=True))
 
 
+def guarded(text: str) -> str:
+    """`text` behind an apostrophe if a spreadsheet would run it as a formula; see `_unguarded`."""
+    return f"'{text}" if _FORMULA.match(text) and not _is_number(text) else text
+
+
+def _unguarded(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
 def _names(number: int, cells: list[str]) -> list[str]:
-    names = [x.strip() for x in cells]
+    names = [_unguarded(x.strip()) for x in cells]
     if all(_is_number(x) for x in names):
         raise UserError(
             f"line {number} holds numbers where the column names should be; "
             f"add a first line such as t,q,p."
         )
+    seen = set[str]()
     for i, name in enumerate(names):
         if not name:
             raise UserError(f"line {number}: column {i + 1} has no name; name or remove it.")
-        if name in names[:i]:
+        if name in seen:
             raise UserError(f"line {number}: two columns are called {name!r}; rename one of them.")
+        seen.add(name)
     return names
 
 

@@ -1,8 +1,13 @@
-"""MATLAB's .mat up to version 7, through SciPy. In MATLAB, `char(dhn)` shows the header."""
+"""MATLAB's .mat: version 5 to 7 through SciPy, 7.3 through HDF5. Written as version 5.
 
+In MATLAB, `char(dhn)` shows the header.
+"""
+
+import importlib
 import io
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.io
@@ -13,14 +18,7 @@ from dhn.files.formats.mat_structure import check_structure
 
 def load(path: Path) -> dict[str, np.ndarray]:
     """All numeric variables."""
-    content = path.read_bytes()
-    if b"\x02" in content[124:126]:  # the version, in either byte order
-        raise UserError(
-            "it is a MATLAB 7.3 file; save it with save(..., '-v7') or as .h5 and read that."
-        )
-    check_structure(content)
-    variables = scipy.io.loadmat(io.BytesIO(content))
-    arrays = {k: x for k, x in variables.items() if not k.startswith("__")}
+    arrays = load_nested(path)
     for name in [k for k, x in arrays.items() if not _numeric(x)]:
         if name in ("q", "p", "v", "t", "known"):
             raise UserError(
@@ -30,6 +28,25 @@ def load(path: Path) -> dict[str, np.ndarray]:
     if not arrays:
         raise UserError("it has no numeric variables; store q, p and t as plain arrays.")
     return arrays
+
+
+def load_nested(path: Path) -> dict[str, Any]:
+    """All variables; cells as object arrays, structs as structured arrays."""
+    content = path.read_bytes()
+    if b"\x02" in content[124:126]:  # the version, in either byte order
+        try:
+            mat73 = importlib.import_module("dhn.files.formats.mat73")
+        except ImportError:
+            raise UserError(
+                'it is a MATLAB 7.3 file, which needs an extra: pip install "dhn[hdf5]"; '
+                "or save it with save(..., '-v7')."
+            ) from None
+        return mat73.load(path)
+    if b"\0" in content[:4]:
+        raise UserError("it is a MATLAB 4 file or damaged; save it with save(..., '-v7').")
+    check_structure(content)
+    variables = scipy.io.loadmat(io.BytesIO(content))
+    return {k: x for k, x in variables.items() if not k.startswith("__")}
 
 
 def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -1,10 +1,15 @@
 """NetCDF-4 with named dimensions; xarray and other tools open it as it is."""
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 
+import h5py
 import netCDF4
 import numpy as np
+
+from dhn.files.formats.hdf5 import datasets
+from dhn.files.memory import check_memory
 
 _STATES = ("trajectory", "state", "coordinate")
 _DIMENSIONS = {
@@ -20,16 +25,25 @@ _DIMENSIONS = {
 
 def load(path: Path) -> dict[str, np.ndarray]:
     """All numeric variables; fill values become NaN."""
-    arrays = {}
+    content = path.read_bytes()
+    if content.startswith(b"\x89HDF"):  # NetCDF-4; the library would follow links to other files
+        with h5py.File(io.BytesIO(content), "r") as file:
+            datasets(file)
     # From memory: after a damaged file the library may keep it open and then serve its old
     # contents for a new file in its place.
-    with netCDF4.Dataset(path.name, memory=path.read_bytes()) as file:
-        for name, variable in file.variables.items():
-            if getattr(variable.dtype, "kind", "O") in "fiub":
-                value = np.ma.asarray(variable[...])
-                hidden = np.ma.getmaskarray(value)
-                arrays[name] = np.where(hidden, np.nan, value.data) if hidden.any() else value.data
-    return arrays
+    with netCDF4.Dataset(path.name, memory=content) as file:
+        numeric = {
+            k: x for k, x in file.variables.items() if getattr(x.dtype, "kind", "O") in "fiub"
+        }
+        size = sum(int(x.size) * x.dtype.itemsize for x in numeric.values())
+        check_memory(size, "its variables")
+        return {name: _values(variable) for name, variable in numeric.items()}
+
+
+def _values(variable: netCDF4.Variable) -> np.ndarray:
+    value = np.ma.asarray(variable[...])
+    hidden = np.ma.getmaskarray(value)
+    return np.where(hidden, np.nan, value.data) if hidden.any() else value.data
 
 
 def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -6,14 +6,19 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
+from dhn.files.memory import check_memory
 from dhn.files.table import Table
+
+_CELL = 8  # bytes of one decoded number
 
 
 def load(path: Path) -> Table:
     """Columns of numbers as arrays, all others as text."""
-    table = pyarrow.parquet.read_table(path, page_checksum_verification=True)
-    metadata = table.schema.metadata or {}
-    header = metadata.get(b"dhn")
+    with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        cells = file.metadata.num_rows * file.metadata.num_columns
+        check_memory(_CELL * cells, "its columns")
+        table = file.read()
+    header = (table.schema.metadata or {}).get(b"dhn")
     columns = {name: _cells(table.column(name)) for name in table.column_names}
     return Table(columns, None if header is None else header.decode())
 

@@ -1,0 +1,239 @@
+"""Time ranges, pivots, positions at their own times, and warnings about likely mistakes."""
+
+import numpy as np
+import pytest
+import scipy.io
+
+import dhn
+from dhn.files.foreign import import_measured
+from dhn.files.foreign.pivot import fit_pivot
+
+T = np.arange(400) * 0.02
+SWING = 0.6 * np.cos(3 * T)
+
+
+def save(path, columns, header="t,x"):
+    rows = np.stack(columns, -1)
+    np.savetxt(path, rows, fmt="%.12g", header=header, delimiter=",", comments="")
+    return path
+
+
+@pytest.fixture
+def swing(tmp_path):
+    return save(tmp_path / "a.csv", [T, SWING])
+
+
+@pytest.mark.parametrize(
+    "options, first, last, left_out",
+    [({"from_": 2}, 2, 7.98, 100), ({"to": 3.0}, 0, 3, 249), ({"from_": 1, "to": 2}, 1, 2, 349)],
+)
+def test_a_time_range_keeps_the_rows_inside(swing, options, first, last, left_out):
+    found = import_measured(swing, q="x", positions_only=True, **options)
+    data = found.parts["all"]
+    assert (data.t[0], data.t[-1]) == pytest.approx((first, last))
+    assert found.report.changes == {"rows outside the time range, left out": left_out}
+    assert found.report.rows == 400
+
+
+def test_the_range_applies_after_the_unit(tmp_path):
+    file = save(tmp_path / "a.csv", [1000 * T, SWING], "t [ms],x")
+    data = import_measured(file, q="x", from_=2, to=3).parts["all"]
+    assert (data.t[0], data.t[-1]) == pytest.approx((2, 3))
+
+
+@pytest.mark.parametrize(
+    "arc, noise, off", [(np.pi, 0.002, 1e-3), (0.6, 0.001, 0.02), (0.4, 0, 1e-9)]
+)
+def test_a_fitted_pivot_is_the_centre_of_the_circle(arc, noise, off):
+    rng = np.random.default_rng(0)
+    angle = np.linspace(-arc / 2, arc / 2, 500)
+    points = np.stack([320 + 90 * np.sin(angle), 240 - 90 * np.cos(angle)], -1)
+    points += 90 * noise * rng.normal(size=points.shape)
+    points[::50] += 40  # lost markers
+    points[7] = np.nan
+    found = fit_pivot(points)
+    assert np.abs(found.centre - [320, 240]).max() < max(90 * off, 4 * found.error)
+    assert found.radius == pytest.approx(90, rel=max(off, 1e-9))
+    assert found.error < 0.02 * 90 and not found.warnings()
+
+
+def test_an_angle_from_x_and_y(tmp_path):
+    x, y = 320 + 100 * np.sin(SWING), 240 + 100 * np.cos(SWING)
+    file = save(tmp_path / "a.csv", [T, x, y], "t,bob_x,bob_y")
+    for pivot in ({"pivot": (320, 240)}, {"fit_pivot": True}):
+        for markers in (("bob",), ("2", "3")):
+            found = import_measured(file, markers=markers, y_down=True, **pivot)
+            data = found.parts["all"]
+            np.testing.assert_allclose(data.q[0, :, 0], SWING, atol=1e-8)
+            assert data.names == ("theta",) and data.angles == (True,)
+            assert data.params["link1_length"] == pytest.approx(100)
+            assert not found.report.warnings
+    assert "pivot fitted at (320, 240)" in found.report.notes[0]
+
+
+def test_a_short_arc_makes_the_pivot_doubtful(tmp_path):
+    rng = np.random.default_rng(0)
+    theta = 0.1 * np.cos(3 * T)
+    x, y = 100 * np.sin(theta), -100 * np.cos(theta)
+    noise = 0.5 * rng.normal(size=(2, 400))
+    file = save(tmp_path / "a.csv", [T, x + noise[0], y + noise[1]], "t,x,y")
+    found = import_measured(file, markers=("x", "y"), fit_pivot=True)
+    assert "the pivot is known only to" in found.report.warnings[0]
+
+
+@pytest.mark.parametrize("times", ["even", "uneven"])
+def test_positions_at_their_own_times_are_those_of_the_file(tmp_path, times):
+    rng = np.random.default_rng(0)
+    t = T + (0 if times == "even" else rng.uniform(0, 0.015, 400))
+    keep = np.r_[0:150, 200:400]  # a hole
+    rows = [f"{a:.17g},{b:.17g}" for a, b in zip(t[keep], SWING[keep], strict=True)]
+    rows[20], rows[30] = f"{t[20]:.17g},", f"{t[30]:.17g},NA"
+    file = tmp_path / "a.csv"
+    file.write_text("t,x\n" + "\n".join(rows))
+    found = import_measured(file, q="x", positions_only=True, keep_times=True)
+    data = found.parts["all"]
+    expected = SWING[keep].copy()
+    expected[[20, 30]] = np.nan
+    np.testing.assert_array_equal(data.times[0], t[keep])
+    np.testing.assert_array_equal(data.q[0, :, 0], expected)
+    assert data.v is None and data.p is None
+    np.testing.assert_array_equal(data.known[0], np.isfinite(expected))
+    assert found.report.changes == {"rows without measurements, kept as unknown states": 2}
+    assert found.report.velocities == found.report.momenta == "none"
+    assert found.report.period == pytest.approx(2 * np.pi / 3, rel=0.1)
+    out = tmp_path / "out.csv"
+    dhn.write(data, out)
+    assert dhn.read(out).equals(data)
+
+
+def test_a_coordinate_that_is_missing_alone_leaves_the_other_one(tmp_path):
+    file = save(tmp_path / "a.csv", [T, SWING, 2 * SWING], "t,a,b")
+    lines = file.read_text().splitlines()
+    lines[11] = f"{T[10]:.12g},,{2 * SWING[10]:.12g}"
+    file.write_text("\n".join(lines))
+    options = {"q": ("a", "b"), "positions_only": True, "keep_times": True}
+    data = import_measured(file, **options, angles="all").parts["all"]
+    assert np.isnan(data.q[0, 10, 0]) and data.q[0, 10, 1] == pytest.approx(2 * SWING[10])
+    assert not data.known[0, 10] and data.known.sum() == 399
+
+
+def test_own_times_can_be_split_segmented_and_have_velocities(tmp_path):
+    t = T + np.random.default_rng(0).uniform(0, 0.015, 400)
+    file = save(tmp_path / "a.csv", [t, 0.6 * np.cos(3 * t)])
+    found = import_measured(file, q="x", keep_times=True, split=(0.5, 0.5), segment=50).parts
+    train, test = found["train"], found["test"]
+    assert train.states == 50 and train.times.max() < test.times.min()
+    assert np.isin(train.times, [float(f"{x:.12g}") for x in t]).all()
+    known = train.known
+    np.testing.assert_allclose(
+        train.v[known][:, 0], -1.8 * np.sin(3 * train.times[known]), atol=0.01
+    )
+
+
+def test_positions_only_on_a_grid_keeps_a_system_and_its_names(swing):
+    options = {"q": ("t", "x"), "rate": 50, "positions_only": True, "system": "double_pendulum"}
+    data = import_measured(swing, **options).parts["all"]
+    assert data.names == ("theta1", "theta2") and data.system == "double_pendulum"
+    assert data.p is None and data.v is None
+    assert data.known.all() and np.isnan(data.noise[1]).all()
+
+
+CLOCK = 10_000 + np.arange(400) * 33_333
+WARNED = {
+    "microseconds": ([CLOCK, SWING], "t,x", {}, "by 33333 s a row, read as seconds: if they"),
+    "milliseconds": ([np.arange(400) * 20, SWING], "t,x", {}, "if they are in ms"),
+    "nanoseconds": ([1e7 * np.arange(400), SWING], "t,x", {}, "if they are in ns"),
+    "frames": ([np.arange(400), SWING], "t,x", {}, "if they count frames, give the sampling rate"),
+    "seconds as us": ([T, SWING], "t,x", {"time_unit": "us"}, "is the unit of the times right?"),
+    "rests at pi": ([T, SWING + np.pi], "t,x", {"angles": "x"}, "set zero to 3.14159265"),
+    "rests at -pi, wrapped": (
+        [T, SWING % (2 * np.pi) - np.pi], "t,x", {"angles": "x"}, "half a turn from zero"
+    ),
+    "rests at 180": ([T, 50 * SWING + 180], "t,x", {"degrees": True}, "set zero to 180"),
+    "radians as degrees": ([T, SWING], "t,x", {"degrees": True}, "x covers only 1.2 degrees"),
+    "radians in a header of degrees": ([T, SWING], "t,x [deg]", {}, "x covers only 1.2 degrees"),
+    "some columns named": ([0 * T, T, SWING], "t,x", {}, "the header names 2 of 3 columns"),
+    "names of no column": ([0 * T, T, SWING], "t,x,y,z", {"time": "2", "q": "3"}, "names all 3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_likely_mistakes_are_warned_of(tmp_path, name):
+    columns, header, options, message = WARNED[name]
+    file = save(tmp_path / "a.csv", columns, header)
+    warnings = import_measured(file, **({"time": "t", "q": "x"} | options)).report.warnings
+    assert len(warnings) == 1 and message in warnings[0]
+
+
+@pytest.mark.parametrize(
+    "columns, header, options",
+    [
+        ([T, SWING], "t,x", {}),
+        ([T, SWING], "t,x", {"angles": "x"}),
+        ([CLOCK, SWING], "t [us],x", {}),
+        ([CLOCK, SWING], "t,x", {"time_unit": "us"}),
+        ([T, 50 * SWING], "t,x", {"degrees": True}),
+        ([T, 9 * T], "t,x", {"angles": "x"}),  # tumbling
+    ],
+)
+def test_what_is_right_is_not_warned_of(tmp_path, columns, header, options):
+    file = save(tmp_path / "a.csv", columns, header)
+    assert not import_measured(file, q="x", **options).report.warnings
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"from_": 100}, "no row lies between 100 and inf s; its times run from 0 to 7.98 s"),
+        ({"from_": 3, "to": 2}, "the time range is empty: from 3 to 2 s"),
+        ({"to": float("nan")}, "to must be a time in seconds; got nan"),
+        ({"pivot": (1, 2)}, "a pivot belongs to markers"),
+        ({"q": (), "markers": ("t", "x"), "pivot": (1, 2), "fit_pivot": True}, "not both"),
+        ({"q": (), "markers": ("t", "x"), "pivot": 1}, "pivot needs x and y; got 1 numbers"),
+        ({"q": (), "markers": ("t",), "fit_pivot": True}, "at least 1 marker, pivot first"),
+        ({"q": (), "markers": ("t", "t"), "fit_pivot": True}, "along a straight line"),
+        ({"positions_only": True, "v": "x"}, "leave v, p and mass out"),
+        ({"positions_only": True, "mass": 1}, "leave v, p and mass out"),
+        ({"positions_only": True, "edges": "drop"}, "edges concern computed velocities"),
+        ({"keep_times": True, "dt": 0.1}, "leave dt out"),
+        ({"keep_times": True, "fit_mass": True}, "leave keep_times out"),
+    ],
+)
+def test_contradictions_are_one_line(swing, options, message):
+    with pytest.raises(dhn.UserError) as caught:
+        import_measured(swing, **({"time": "t", "q": "x"} | options))
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "time, message",
+    [
+        ("Time_id", "has 2 trials but others have 3; they must go together (did you mean Time_*?)"),
+        (
+            "Time",
+            "there is no variable 'Time' (did you mean Time_*, one for each group of",
+        ),
+    ],
+)
+def test_a_star_is_proposed_where_trial_counts_differ(tmp_path, time, message):
+    cells = {}
+    for part, count in (("vad", 2), ("id", 3)):
+        for name, value in (("Time", T), ("Y", SWING)):
+            cells[f"{name}_{part}"] = np.empty((count, 1), object)
+            for k in range(count):
+                cells[f"{name}_{part}"][k, 0] = value
+    file = tmp_path / "a.mat"
+    scipy.io.savemat(file, cells)
+    with pytest.raises(dhn.UserError) as caught:
+        import_measured(file, time=time, q="Y_*")
+    assert message in str(caught.value)
+
+
+def test_few_of_many_columns(tmp_path):
+    file = tmp_path / "wide.csv"
+    d = 100_000
+    row = ",0" * d
+    names = ",".join(f"c{k}" for k in range(d))
+    file.write_text(f"t,{names},x\n" + "".join(f"{t:.4f}{row},{t * t}\n" for t in T[:8]))
+    data = import_measured(file, q="x", positions_only=True).parts["all"]
+    np.testing.assert_allclose(data.q[0, :, 0], T[:8] ** 2)

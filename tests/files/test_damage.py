@@ -1,0 +1,440 @@
+"""Damaged and hostile files: one line from `read` and from `import`, no crash, nothing followed."""
+
+import io
+import json
+import struct
+import zipfile
+import zlib
+
+import h5py
+import hypothesis.strategies as st
+import netCDF4
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+import scipy.io
+from hypothesis import HealthCheck, given, settings
+
+from dhn.cli import main
+from dhn.errors import UserError
+from dhn.files import memory, read, write
+from dhn.files.foreign import import_measured
+from dhn.trajectories import Trajectories
+
+T = np.arange(20) * 0.1
+SMALL = 10**6
+"""Bytes of memory that the tests pretend to have."""
+
+
+def bytes_of(content):
+    return lambda path: path.write_bytes(content)
+
+
+def npy(shape, data=b"", dtype="<f8"):
+    """An array file whose header may promise more than there is."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": dtype, "fortran_order": False, "shape": shape}
+    )
+    return file.getvalue() + data
+
+
+def npz(compression=zipfile.ZIP_STORED, **members):
+    def make(path):
+        with zipfile.ZipFile(path, "w", compression) as archive:
+            for name, content in members.items():
+                archive.writestr(f"{name}.npy", content)
+
+    return make
+
+
+def hdf5(change):
+    def make(path):
+        with h5py.File(path, "w") as file:
+            file["t"] = T
+            change(file, path)
+
+    return make
+
+
+def _external_storage(file, path):
+    T.tofile(path.with_name("secret.bin"))
+    external = [(str(path.with_name("secret.bin")), 0, T.nbytes)]
+    file.create_dataset("q", shape=T.shape, dtype="f8", external=external)
+
+
+def _external_link(file, path):
+    with h5py.File(path.with_name("other.h5"), "w") as other:
+        other["x"] = T
+    file["q"] = h5py.ExternalLink(str(path.with_name("other.h5")), "/x")
+
+
+def _soft_link_outside(file, path):
+    _external_link(file, path)
+    file["a"] = h5py.SoftLink("/q")
+
+
+def _virtual(file, path):
+    _external_link(file, path)
+    del file["q"]
+    layout = h5py.VirtualLayout(T.shape, "f8")
+    layout[:] = h5py.VirtualSource(str(path.with_name("other.h5")), "x", shape=T.shape)
+    file.create_virtual_dataset("q", layout)
+
+
+def _huge(file, path):
+    file.create_dataset("q", shape=(10**7,), dtype="f8", chunks=(100,), compression="gzip")
+
+
+def parquet(rows):
+    def make(path):
+        same = pyarrow.DictionaryArray.from_arrays(np.zeros(rows, np.int8), np.array([1.0]))
+        table = pyarrow.table({"t": same, "q": same})
+        pyarrow.parquet.write_table(table, path, store_schema=False)
+
+    return make
+
+
+def mat(variables, change=lambda x: x, compress=False):
+    def make(path):
+        scipy.io.savemat(path, variables, do_compression=compress)
+        path.write_bytes(change(path.read_bytes()))
+
+    return make
+
+
+def dims(old, new):
+    """Other dimensions in the tag of a variable."""
+
+    def change(content):
+        old_bytes, new_bytes = (struct.pack("<IIii", 5, 8, *x) for x in (old, new))
+        assert old_bytes in content
+        return content.replace(old_bytes, new_bytes, 1)
+
+    return change
+
+
+def bomb(content):
+    """A compressed variable that unpacks to far more than its tag declares."""
+    body = struct.pack("<II", 14, 80) + bytes(50 * SMALL)
+    packed = zlib.compress(body)
+    return content[:128] + struct.pack("<II", 15, len(packed)) + packed
+
+
+def big_tag(content):
+    packed = zlib.compress(struct.pack("<II", 14, 2**31) + bytes(80))
+    return content[:128] + struct.pack("<II", 15, len(packed)) + packed
+
+
+def nested_cells(levels):
+    value = np.array([1.0])
+    for _ in range(levels):
+        outer = np.empty((1, 1), object)
+        outer[0, 0] = value
+        value = outer
+    return value
+
+
+ONES = npy((20,), T.tobytes())
+STRUCT = {"t": T, "s": {"a": T}, "c": np.array([T, T[:3]], object), "w": "text"}
+# name, ending, how to make it, what the message must hold
+CASES = [
+    ("zip bomb", ".npz", npz(zipfile.ZIP_DEFLATED, t=ONES, q=npy((10**6,), bytes(8 * 10**6))),
+     "its arrays would take 0.008 GB of memory, but 0.001 GB are free"),
+    ("24 GB in a header", ".npz", npz(t=ONES, q=npy((3 * 10**9,), T.tobytes())),
+     "array 'q' declares 24000000000 bytes but holds 160"),
+    ("negative shape", ".npz", npz(t=ONES, q=npy((-20,), T.tobytes())), "declares -160 bytes"),
+    ("overflowing shape", ".npz", npz(t=ONES, q=npy((2**40, 2**40), b"")), "but holds 0"),
+    ("objects", ".npz", npz(t=ONES, q=npy((1,), bytes(8), "|O")), "holds Python objects"),
+    ("no array inside", ".npz", npz(t=b"x"), "cannot be read as NumPy .npz"),
+    ("archive of other files", ".npz", lambda p: zipfile.ZipFile(p, "w").writestr("a.txt", "x"),
+     "an archive without arrays"),
+    ("deep header", ".npz", npz(t=b"\x93NUMPY\x01\0" + struct.pack("<H", 6000) + b"(" * 6000),
+     "cannot be read as NumPy .npz"),
+    ("text as npz", ".npz", bytes_of(b"hello"), "cannot be read as NumPy .npz"),
+    ("text as parquet", ".parquet", bytes_of(b"hello"), "cannot be read as Parquet"),
+    ("text as netcdf", ".nc", bytes_of(b"hello"), "cannot be read as NetCDF"),
+    ("text as hdf5", ".h5", bytes_of(b"hello"), "cannot be read as HDF5"),
+    ("text as mat", ".mat", bytes_of(b"hello" * 99), "cannot be read as MATLAB .mat"),
+    ("npz called mat", ".mat", npz(t=ONES), "its contents look like NumPy .npz, not MATLAB .mat"),
+    ("rows without bytes", ".parquet", parquet(10**6), "its columns would take 0.016 GB"),
+    ("external storage", ".h5", hdf5(_external_storage), "'q' keeps its numbers in another file"),
+    ("external link", ".h5", hdf5(_external_link), "'q' is a link to another file"),
+    ("soft link to outside", ".h5", hdf5(_soft_link_outside), "'q' is a link to another file"),
+    ("virtual dataset", ".h5", hdf5(_virtual), "'q' keeps its numbers in another file"),
+    ("external storage", ".nc", hdf5(_external_storage), "'q' keeps its numbers in another file"),
+    ("external link", ".nc", hdf5(_external_link), "'q' is a link to another file"),
+    ("virtual dataset", ".nc", hdf5(_virtual), "'q' keeps its numbers in another file"),
+    ("declared size", ".h5", hdf5(_huge), "its datasets would take 0.08 GB"),
+    ("declared size", ".nc", hdf5(_huge), "its datasets would take 0.08 GB"),
+    ("huge cell", ".mat", mat(STRUCT, dims((1, 2), (1 << 15, 1 << 15))), "cell or struct of"),
+    ("huge struct", ".mat", mat({"s": {"a": T}}, dims((1, 1), (1 << 30, 1))), "of 1073741824"),
+    ("struct without fields", ".mat",
+     mat({"s": {}}, dims((1, 1), (1 << 30, 1))), "struct array of 1073741824"),
+    ("long text", ".mat", mat({"w": "text"}, dims((1, 4), (1, 1 << 30))), "with [4] values"),
+    ("long numbers", ".mat", mat({"t": T}, dims((1, 20), (20, 20))), "with [20] values"),
+    ("wide sparse", ".mat",
+     mat({"s": scipy.sparse.eye(3).tocsc()}, dims((3, 3), (3, 1 << 30))), "with [4] values"),
+    ("deep cells", ".mat", mat({"c": nested_cells(60)}), "nested more than 50 levels"),
+    ("bomb", ".mat", mat({"t": T}, bomb), "does not have the size that its tag declares"),
+    ("declared size", ".mat", mat({"t": T}, big_tag), "its variables would take 2.15 GB"),
+    ("matlab 4", ".mat", lambda p: scipy.io.savemat(p, {"t": T}, format="4"), "a MATLAB 4 file"),
+    ("matlab 7.3 without contents", ".mat",
+     bytes_of(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(512)),
+     "cannot be read as MATLAB .mat"),
+    ("deep JSON", ".csv", bytes_of(b"# dhn " + b'{"a":' * 10**4 + b"\nt,q\n0,1\n"),
+     "its field 'dhn' (names, ids"),
+    ("large text", ".csv", bytes_of(b"t,q\n" + b"0,1\n" * 10**5), "its cells would take"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: SMALL)
+
+
+@pytest.mark.parametrize("entry", [read, lambda x: import_measured(x, time="t", q="q")])
+@pytest.mark.parametrize("name, ending, make, message", CASES, ids=[f"{c[0]}{c[1]}" for c in CASES])
+def test_one_line_and_no_work(tmp_path, little_memory, entry, name, ending, make, message):
+    path = tmp_path / f"file{ending}"
+    make(path)
+    with pytest.raises(UserError) as caught:
+        entry(path)
+    said = str(caught.value)
+    assert message in said and said.startswith(str(path)) and said.count(str(path)) == 1
+    assert "\n" not in said and len(said) < 400
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["t,q\n0,1\n1,2\n".encode("utf-16")[:-1], b"\xff\xfe\x00\xd8\x00\xd8", b"\xfe\xff\xd8"],
+)
+def test_odd_utf16_is_one_line(tmp_path, content):
+    path = tmp_path / "file.txt"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="UTF-16 text that is cut off or damaged"):
+        import_measured(path, time="t", q="q")
+
+
+@pytest.mark.parametrize("ending", [".npz", ".mat", ".h5", ".parquet", ".nc"])
+def test_import_of_a_file_cut_anywhere_is_refused(tmp_path, ending):
+    path = tmp_path / f"file{ending}"
+    q = np.arange(40.0).reshape(2, 20, 1)
+    write(Trajectories(q=q, t=T, v=q), path)
+    whole = path.read_bytes()
+    for length in np.linspace(1, len(whole) - 1, 12).astype(int):
+        path.write_bytes(whole[:length])
+        with pytest.raises(UserError) as caught:
+            import_measured(path)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")  # damaged numbers may be 1e300
+@pytest.mark.parametrize("compressed", [False, True])
+def test_random_damage_of_nested_mat_files_is_refused_or_harmless(tmp_path, compressed):
+    path = tmp_path / "file.mat"
+    mat(STRUCT, compress=compressed)(path)
+    whole, rng = path.read_bytes(), np.random.default_rng(1)
+    for _ in range(150):
+        k, size = int(rng.integers(128, len(whole))), int(rng.integers(1, 12))
+        path.write_bytes((whole[:k] + rng.bytes(size) + whole[k + size :])[: len(whole)])
+        try:
+            import_measured(path, time="t", q="s.a")
+        except UserError as error:
+            assert "\n" not in str(error)
+
+
+def columns_of(**arrays):
+    return lambda path: pyarrow.parquet.write_table(pyarrow.table(arrays), path)
+
+
+def text(content):
+    return lambda path: path.write_text(content)
+
+
+def rows(form):
+    return text("t,q\n" + "".join(form.format(k) + "\n" for k in range(12)))
+
+
+def netcdf(path):
+    with netCDF4.Dataset(str(path), "w") as file:
+        file.createDimension("n", None)
+        for name in "tq":
+            file.createVariable(name, "f8", ("n",))
+
+
+def odd_hdf5(file, path):
+    file.create_dataset("v", (3,), dtype=h5py.vlen_dtype("f8"))
+    file["empty"], file["compound"] = h5py.Empty("f8"), np.zeros(3, [("a", "f8")])
+    file["nowhere"] = h5py.SoftLink("/none")
+
+
+def savez(**arrays):
+    return lambda path: np.savez(path, **arrays)
+
+
+STAMPS = pyarrow.array([0, 1], pyarrow.timestamp("s"))
+ODD = {
+    "long cell.csv": text("t,q\n" + "1" * 200_000 + ",2\n"),
+    "empty header.csv": text("# dhn null\nt,q\n0,1\n"),
+    "infinite layout.csv": text('# dhn {"layout":1e999}\nt,q\n0,1\n'),
+    "old Mac.csv": text("t,q\r0,1\r1,2\r"),
+    "no dates.csv": text("t,q\n" + "NaT,1\n" * 9),
+    "1e300.csv": rows("{0},1e3{0:02}"),
+    "times of 1e308.csv": rows("{0}e307,{0}"),
+    "times of 5e-324.csv": rows("{0}e-323,{0}"),
+    "infinite.csv": rows("{0},inf"),
+    "never moves.csv": rows("{0},1"),
+    "superscripts.csv": rows("{0},²"),
+    "integers of 400 digits.csv": rows("1" + "0" * 400 + "{0},1"),
+    "scalars.npz": savez(t=1.0, q=2.0),
+    "nothing.npz": savez(t=np.empty(0), q=np.empty((0, 1))),
+    "text.npz": savez(t=np.array(["a", "b"]), q=T),
+    "dates.npz": savez(t=T.astype("datetime64[s]"), q=T),
+    "compound.npz": savez(t=T, q=np.zeros(20, [("a", "f8")])),
+    "five axes.npz": savez(t=T, q=np.zeros((1, 1, 20, 1, 1))),
+    "header is text.npz": savez(dhn=np.array("x"), q=T, t=T),
+    "header is NaN.npz": savez(dhn=np.array([np.nan]), q=T, t=T),
+    "no rows.parquet": columns_of(t=np.empty(0), q=np.empty(0)),
+    "no columns.parquet": columns_of(),
+    "lists.parquet": columns_of(t=[0.0, 1.0], q=[[1.0], [2.0]]),
+    "dates.parquet": columns_of(t=STAMPS, q=[1.0, 2.0]),
+    "nulls.parquet": columns_of(t=[0.0, 1.0], q=pyarrow.nulls(2)),
+    "bytes.parquet": columns_of(t=[0.0, 1.0], q=pyarrow.array([b"\xff", b"2"])),
+    "no records.nc": netcdf,
+    "odd kinds.h5": hdf5(odd_hdf5),
+}
+ENTRIES = {
+    "read": read,
+    "import": import_measured,
+    "columns": lambda x: import_measured(x, time="t", q="q"),
+    "own times": lambda x: import_measured(
+        x, time="1", q="2", positions_only=True, keep_times=True
+    ),
+    "markers": lambda x: import_measured(x, rate=1, markers=("1", "2"), fit_pivot=True),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ODD)
+def test_odd_files_are_read_or_one_line(tmp_path, name):
+    path = tmp_path / name
+    ODD[name](path)
+    refused = 0
+    for entry in ENTRIES.values():
+        try:
+            entry(path)
+        except UserError as error:
+            assert str(error).isprintable() and len(str(error)) < 400
+            refused += 1
+    assert refused >= 1
+
+
+VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=5), x, max_size=3),
+    max_leaves=6,
+)
+KEYS = ["layout", "shape", "fields", "shared_time", "names", "angles", "units", "ids", "system"]
+KEYS += ["params", "q_levels", "p_levels", "meta", "rows", "noise"]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(changes=st.dictionaries(st.sampled_from(KEYS), VALUE, min_size=1, max_size=3))
+def test_any_change_of_the_header_is_read_or_one_line(tmp_path_factory, changes):
+    path = tmp_path_factory.getbasetemp() / "header.csv"
+    q = np.arange(6.0).reshape(2, 3, 1)
+    write(Trajectories(q=q, t=np.arange(3.0), p=q, params={"l": [1.0, 2.0]}), path)
+    head, rest = path.read_text().split("\n", 1)
+    header = json.loads(head.removeprefix("# dhn ")) | changes
+    path.write_text(f"# dhn {json.dumps(header)}\n{rest}")
+    try:
+        read(path)
+    except UserError as error:
+        assert "\n" not in str(error)
+
+
+def test_a_header_cannot_ask_for_more_memory_than_there_is(tmp_path, little_memory):
+    path = tmp_path / "file.csv"
+    write(Trajectories(q=np.zeros((1, 3, 1)), t=[[0, 1, 2]]), path)
+    path.write_text(path.read_text().replace('"shape": [1, 3, 1]', f'"shape": [1, {10**12}, 1]'))
+    with pytest.raises(UserError, match=r"its trajectories would take 8e\+03 GB"):
+        read(path)
+
+
+def test_control_characters_reach_neither_terminal_nor_trajectories(tmp_path):
+    path = tmp_path / "file.csv"
+    q = np.arange(3.0).reshape(1, 3, 1)
+    units = {"q": "\x1b[31mm\x07", "t": "s\u202e"}
+    data = Trajectories(
+        q=q, t=np.arange(3.0), units=units, system="a\x1b]0;x", meta={"k\x9b": "\r"}
+    )
+    write(data, path)
+    assert path.read_bytes().isascii() and b"\x1b" not in path.read_bytes()
+    again = read(path)
+    assert again.units == {"q": "[31mm", "t": "s"} and again.system == "a]0;x"
+    assert again.meta == {"k": ""}
+    np.savez(tmp_path / "a.npz", **{"\x1b[31mx": q, "t": T})
+    (tmp_path / "b.txt").write_text("t [s],\x1b[31mx [\x1b[1mm]\n" + "1,2\n2,3\n" * 4)
+    for call in (lambda: read(tmp_path / "a.npz"), lambda: import_measured(tmp_path / "b.txt")):
+        with pytest.raises(UserError) as caught:
+            call()
+        assert "[31mx" in str(caught.value) and str(caught.value).isprintable()
+
+
+def test_escapes_in_a_header_do_not_reach_the_terminal(tmp_path, capsys):
+    path = tmp_path / "file.csv"
+    write(Trajectories(q=np.zeros((1, 3, 1)), t=[0, 1, 2], units={"q": "m"}, system="s"), path)
+    head, rest = path.read_text().split("\n", 1)
+    header = json.loads(head.removeprefix("# dhn "))
+    header |= {"units": {"q": "\x1b[2Jm"}, "system": "\x1b]0;owned\x07", "fingerprint": None}
+    path.write_text(f"# dhn {json.dumps(header)}\n{rest}")
+    assert main(["inspect", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "[2Jm" in shown and "owned" in shown and "\x1b" not in shown and "\x07" not in shown
+    header["ids"] = ["\x1b[2J"]
+    path.write_text(f"# dhn {json.dumps(header)}\n{rest}")
+    assert main(["inspect", str(path)]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "label", ["=1+1", "+A1", "@SUM(A1)", "-cmd", "'=x", "a,b", "a;b", '"', "-5"]
+)
+def test_spreadsheets_do_not_run_ids_and_names(tmp_path, label):
+    path = tmp_path / "file.csv"
+    q = np.ones((1, 2, 1))
+    data = Trajectories(q=q, t=[0, 1], p=q, ids=(label,), names=(label,))
+    write(data, path)
+    assert read(path).equals(data)
+    lines = path.read_text().splitlines(keepends=True)
+    cells = [x for line in lines[1:] for x in line.strip().split(",")]
+    assert not any(x.strip('"')[:1] in ("=", "+", "@") for x in cells)
+    path.write_text("".join(lines[1:]))
+    assert read(path).ids == (label,) and read(path).names == (label,)
+
+
+def test_many_columns_take_seconds(tmp_path):
+    """Linear in the number of columns; quadratic checks took minutes."""
+    path = tmp_path / "wide.csv"
+    d = 50_000
+    names = ",".join(f"q{k}" for k in range(d))
+    path.write_text(f"t,{names}\n0{',2' * d}\n1{',3' * d}\n")
+    data = read(path)
+    assert data.q.shape == (1, 2, d)
+    with pytest.raises(UserError) as caught:
+        read(path, {"x": "q"})
+    assert len(str(caught.value)) < 500
+
+
+def test_empty_cells_are_missing_numbers(tmp_path):
+    path = tmp_path / "file.csv"
+    path.write_text("t,q,p\n0,1,2\n1,2,\n2,,\n3,4,5\n4,,\n")
+    data = read(path)
+    np.testing.assert_array_equal(data.q[0, :, 0], [1, 2, np.nan, 4, np.nan])
+    np.testing.assert_array_equal(data.p[0, :, 0], [2, np.nan, np.nan, 5, np.nan])
+    assert data.t.tolist() == [0, 1, 2, 3, 4]
+    path.write_text("trajectory,t,q\na,0,1\na,1,2\nb,0,3\nb,1,\nb,2,\n")
+    data = read(path)
+    assert data.t.tolist() == [0, 1, 2] and np.isnan(data.q[1, 1:]).all()
