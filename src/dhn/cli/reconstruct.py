@@ -57,7 +57,6 @@ def run(args: Arguments) -> Result:
                 for id, value, error in zip(data.ids, *pair, strict=True)
             }
             for name, pair in found.parameters.items()
-            if np.ptp(model.trained.params[name]) > 0
         },
         "warning": found.warning(),
     }

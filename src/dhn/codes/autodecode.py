@@ -12,7 +12,6 @@ badly. So the fit is repeated with the Gaussian of those training codes that fit
 import dataclasses
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +21,7 @@ from dhn.blocks import StateBlock
 from dhn.codes.batches import in_batches
 from dhn.codes.least_squares import levenberg_marquardt
 from dhn.errors import UserError
+from dhn.models.compiling import solving_jit
 from dhn.models.contract import HasResiduals, WindowShape, weights_dtype
 
 MAX_DIRECTIONS = 16
@@ -184,7 +184,7 @@ def _all_windows(states: StateBlock, shape: WindowShape, starts: np.ndarray) -> 
     return jax.tree.map(lambda x: x[:, time].reshape(n * len(starts), shape.length, d), states)
 
 
-@eqx.filter_jit
+@solving_jit
 def _fit_codes(model, states, known, start, prior, stages, most, limits):
     mean, basis, others, noise = prior
     n, r = states.q.shape[0], basis.shape[1]

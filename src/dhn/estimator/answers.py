@@ -3,31 +3,20 @@
 import abc
 import os
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dhn.codes.probe import Probe
 from dhn.errors import UserError
-from dhn.estimator.asking import Reconstruction, answer, ask, read_back, warning
-from dhn.models.registry import count_parameters
-from dhn.reconstruct.posterior import Posterior, Result
+from dhn.estimator.reconstruction import Reconstruction
 from dhn.trajectories.container import Trajectories
-
-if TYPE_CHECKING:
-    from dhn.estimator.trained import TrainedModel
 
 
 class AbstractAnswers(abc.ABC):
-    """The questions; `TrainedModel` and every fitted estimator answer them."""
+    """The questions that networks and mechanical models answer alike."""
 
-    @property
     @abc.abstractmethod
-    def trained(self) -> "TrainedModel":
-        """The trained model that answers."""
-
     def reconstruct(self, data: Trajectories, *, samples: int = 0, seed: int = 0) -> Reconstruction:
-        """Everything that the known numbers of `data` say about the rest.
+        """Everything that the known numbers of `data` determine about the rest.
 
         Arguments:
             data: Trajectories at any times. A number is unknown where it is NaN or its state is
@@ -39,23 +28,20 @@ class AbstractAnswers(abc.ABC):
             All states with bands, codes, parameters with standard errors, and how well the model
             explains what is known.
         """
-        trained = self.trained
-        asked = ask(trained, data)
-        posterior = answer(trained, asked, _whole("samples", samples, 0), seed)
-        root = posterior.code_root
-        found = {}
-        for name in trained.params:
-            probe = self.probe(name)
-            errors = probe.standard_errors(posterior.codes, root)
-            found[name] = (probe(posterior.codes), errors)
-        return Reconstruction(
-            trajectories=read_back(trained, data, asked, posterior),
-            codes=posterior.codes,
-            code_covariance=np.einsum("nkr,nlr->nkl", root, root),
-            parameters=found,
-            fit=posterior.fit,
-            result=tuple(Result(code) for code in posterior.result),
-        )
+
+    @abc.abstractmethod
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Everything needed to use the model, into one folder."""
+
+    @property
+    @abc.abstractmethod
+    def time_step(self) -> float:
+        """Spacing of the time grid on which forecasts are made."""
+
+    @property
+    @abc.abstractmethod
+    def assumed_noise(self) -> np.ndarray:
+        """(2, d) noise that is assumed of data that state none, in the data's units."""
 
     def forecast(
         self, observed: Trajectories, steps: int, *, samples: int = 0, seed: int = 0
@@ -74,7 +60,7 @@ class AbstractAnswers(abc.ABC):
             keep their measured values.
         """
         asked = extended(observed, steps, self.time_step)
-        return keep_known(asked, self._view(asked, _whole("samples", samples, 0), seed))
+        return keep_known(asked, self._view(asked, samples, seed))
 
     def complete(self, data: Trajectories, observe: int) -> Trajectories:
         """See the first `observe` states and predict the rest of each trajectory."""
@@ -87,7 +73,7 @@ class AbstractAnswers(abc.ABC):
 
     def interpolate(self, sparse: Trajectories, factor: int) -> Trajectories:
         """`factor - 1` states between each two of `sparse`, on the model's time grid."""
-        step = sparse.time_step / _whole("factor", factor)
+        step = sparse.time_step / whole("factor", factor)
         if not np.isclose(step, self.time_step, rtol=1e-4):
             raise UserError(
                 f"the model was trained with time step {self.time_step:.6g}, but these data have "
@@ -107,7 +93,7 @@ class AbstractAnswers(abc.ABC):
             States with quantiles; `known` is False everywhere, since all are estimates.
         """
         data = data if noise is None else data.replace(noise=np.asarray(noise, float))
-        if data.noise is None and not self.trained.noise.any():
+        if data.noise is None and not self.assumed_noise.any():
             raise UserError(
                 "denoising needs the noise of the measurements; give noise=(2, d) standard "
                 "deviations of q and p, or data that carry them."
@@ -115,56 +101,14 @@ class AbstractAnswers(abc.ABC):
         found = self._view(data)
         return found.replace(known=np.zeros(found.q.shape[:2], bool))
 
-    def encode(self, data: Trajectories) -> np.ndarray:
-        """(n, k) latent codes of new trajectories."""
-        return self.posterior(data).codes
-
-    def infer(self, data: Trajectories, target: str) -> np.ndarray:
-        """(n,) a parameter of each trajectory, read off its code by the probe."""
-        return self.probe(target)(self.encode(data))
-
-    def probe(self, target: str, *, linear: bool = False) -> Probe:
-        """Ridge regression from the training codes to this parameter of the training set.
-
-        The paper's probe is `linear`; otherwise it may bend where cross-validation gains by it.
-        """
-        trained = self.trained
-        if target not in trained.params:
-            have = ", ".join(trained.params) or "none"
-            raise UserError(
-                f"the training data have no parameter {target!r} to learn from; they have: {have}."
-            )
-        return Probe.fit(trained.codes, trained.params[target], linear=linear)
-
-    def posterior(self, data: Trajectories) -> Posterior:
-        """States and codes with covariances, on the model's grid and in its units."""
-        return answer(self.trained, ask(self.trained, data))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Everything needed to use the model, into one folder."""
-        from dhn.estimator.storage import save
-
-        save(self.trained, path)
-
-    @property
-    def time_step(self) -> float:
-        """Spacing of the model's time grid."""
-        return self.trained.context.time_step
-
-    @property
-    def parameters(self) -> int:
-        """Trainable numbers, codes not counted."""
-        return count_parameters(self.trained.model)
-
-    def _view(self, data: Trajectories, draws: int = 0, seed: int = 0) -> Trajectories:
-        asked = ask(self.trained, data)
-        posterior = answer(self.trained, asked, draws, seed)
-        if (line := warning(posterior.result, data.ids)) is not None:
+    def _view(self, data: Trajectories, samples: int = 0, seed: int = 0) -> Trajectories:
+        found = self.reconstruct(data, samples=samples, seed=seed)
+        if (line := found.warning()) is not None:
             warnings.warn(line, stacklevel=3)
-        return read_back(self.trained, data, asked, posterior)
+        return found.trajectories
 
 
-def _whole(name: str, value: int, least: int = 1) -> int:
+def whole(name: str, value: int, least: int = 1) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise UserError(f"{name} must be a whole number of at least {least}; got {value!r}.")
     return int(value)
@@ -172,7 +116,7 @@ def _whole(name: str, value: int, least: int = 1) -> int:
 
 def extended(data: Trajectories, steps: int, time_step: float) -> Trajectories:
     """`data` followed by `steps` unknown states, `time_step` apart."""
-    count = _whole("steps", steps)
+    count = whole("steps", steps)
     if not np.isfinite(data.times[:, -1]).all():
         raise UserError("a forecast needs trajectories of one length; forecast them one by one.")
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from dhn.errors import UserError
 from dhn.reconstruct.bands import horizons
 from dhn.reconstruct.engine import least_noise, reconstruct
-from dhn.reconstruct.posterior import Posterior, Result
+from dhn.reconstruct.posterior import Posterior
 from dhn.reconstruct.question import Between, interpolate_path
 from dhn.trajectories.container import Trajectories
 
@@ -39,36 +39,6 @@ class Asked:
     @property
     def on_grid(self) -> bool:
         return self.between is None
-
-
-@final
-@dataclasses.dataclass(frozen=True, eq=False)
-class Reconstruction:
-    """All that was found out about some trajectories."""
-
-    trajectories: Trajectories
-    """Every state at the times that were asked for, with quantiles; `known` as it was given."""
-    codes: Float[np.ndarray, "n k"]
-    code_covariance: Float[np.ndarray, "n k k"]
-    parameters: dict[str, tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]]
-    """Name -> estimates and standard errors, for every parameter of the training set."""
-    fit: Float[np.ndarray, " n"]
-    """Mean squared residual in expected units: about 1 or less for a good fit."""
-    result: tuple[Result, ...]
-
-    def warning(self) -> str | None:
-        """One line about trajectories that should not be trusted, if there are any."""
-        return warning(np.array(self.result), self.trajectories.ids)
-
-
-def warning(result: np.ndarray, ids: tuple[str, ...]) -> str | None:
-    """One line about the trajectories whose result is not OK, or None."""
-    bad = np.flatnonzero(result != Result.OK)
-    if not len(bad):
-        return None
-    kinds = [kind for kind in Result if kind != Result.OK and (result == kind).any()]
-    parts = [f"{int((result == kind).sum())} {kind.message}" for kind in kinds]
-    return f"{len(bad)} of {len(result)} trajectories: {'; '.join(parts)} (first: {ids[bad[0]]})."
 
 
 def ask(trained: "TrainedModel", data: Trajectories) -> Asked:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, final
 
 from dhn.errors import UserError
-from dhn.estimator.answers import AbstractAnswers
 from dhn.estimator.learning import calibrated, held_out, learn
+from dhn.estimator.network import AbstractNetworkAnswers
 from dhn.estimator.options import apply_options
 from dhn.estimator.storage import load_trained, save
 from dhn.estimator.trained import TrainedModel
@@ -17,7 +17,7 @@ from dhn.training.config import TrainingConfig
 from dhn.trajectories.container import Trajectories
 
 
-class AbstractEstimator(AbstractAnswers):
+class AbstractEstimator(AbstractNetworkAnswers):
     """A configuration that can be fitted; afterwards it answers questions."""
 
     config: Any

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.codes.autodecode import CodePrior
-from dhn.estimator.answers import AbstractAnswers
+from dhn.estimator.network import AbstractNetworkAnswers
 from dhn.models.contract import AbstractForecaster, AbstractModel, ModelContext, as_forecaster
 from dhn.reconstruct.bands import Bands
 from dhn.reconstruct.engine import Knowledge
@@ -18,7 +18,7 @@ from dhn.trajectories.scaling import Scaler
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
-class TrainedModel(AbstractAnswers):
+class TrainedModel(AbstractNetworkAnswers):
     """Weights, codes, scaling, error bands and where they came from; nothing in it changes."""
 
     model: AbstractModel

@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from dhn.blocks import StateBlock
 from dhn.codes.autodecode import NEIGHBOURS, CodePrior, local_gaussian
 from dhn.codes.batches import in_batches
+from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractForecaster
 from dhn.reconstruct.forecast import forecast
 from dhn.reconstruct.guess import Examples, first_guess, from_examples
@@ -354,4 +355,4 @@ class _Job:
         return (size > FAR * farthest) | beyond.any((1, 2))
 
 
-_local = jax.jit(local_gaussian)
+_local = solving_jit(local_gaussian)

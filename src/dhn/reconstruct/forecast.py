@@ -1,6 +1,5 @@
 """Forecast: slide a model forward over trajectories, all at once."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -10,6 +9,7 @@ from jaxtyping import Array, Float, Key
 from dhn.blocks import StateBlock
 from dhn.codes.batches import in_batches
 from dhn.errors import UserError
+from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractForecaster, weights_dtype
 from dhn.models.path import roll_out
 
@@ -17,7 +17,7 @@ ADVANCES = 32
 """Steps per compiled call: a longer forecast calls it again instead of compiling anew."""
 
 
-_slide = eqx.filter_jit(roll_out)
+_slide = solving_jit(roll_out)
 
 
 def forecast(

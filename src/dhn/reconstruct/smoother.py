@@ -12,12 +12,12 @@ the code is still wrong, then lower and lower. The inverse Hessian gives the pos
 import dataclasses
 from typing import Any, NamedTuple, final
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractModel
 from dhn.reconstruct.linear import Smoothed, Terms, smooth, solve_steps
 from dhn.reconstruct.question import Question, interpolate_path
@@ -168,7 +168,7 @@ def window_length_of(windows: WindowTerms) -> int:
     return windows.by_state.shape[3]
 
 
-@eqx.filter_jit
+@solving_jit
 def iterate(
     model: AbstractModel,
     question: Question,
@@ -265,7 +265,7 @@ def iterate(
     )
 
 
-@eqx.filter_jit
+@solving_jit
 def covariances(
     model: AbstractModel,
     question: Question,
@@ -290,7 +290,7 @@ def covariances(
     return states + x, code + found.c, root, found.c_root
 
 
-@eqx.filter_jit
+@solving_jit
 def draw(
     model: AbstractModel,
     question: Question,
