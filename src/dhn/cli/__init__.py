@@ -26,6 +26,7 @@ COMMANDS = (
     "denoise",
     "reproduce",
     "report",
+    "explore",
     "bench",
 )
 

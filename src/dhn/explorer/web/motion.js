@@ -1,0 +1,93 @@
+// Motions from one start: the model's, the true one, and a fan of possible ones.
+
+/** A growing path: states one time step apart. */
+class Path {
+  constructor(q, p) {
+    this.q = [q];
+    this.p = [p];
+    this.energy = [];
+    this.ended = false;
+  }
+
+  get length() {
+    return this.q.length;
+  }
+
+  push(q, p) {
+    // A state that left all bounds ends the path: there is nothing to draw beyond.
+    if (![...q, ...p].every((v) => Math.abs(v) < 1e6)) this.ended = true;
+    else {
+      this.q.push(q);
+      this.p.push(p);
+    }
+  }
+}
+
+/** The model's path from a physical state; `extend` yields after every advance. */
+class Prediction extends Path {
+  constructor(model, code, q, p, withEnergy = true) {
+    super([...q], [...p]);
+    this.model = model;
+    this.code = code;
+    this.memory = {};
+    this.context = model.contextOf(model.scaleState(q, p), code);
+    this.withEnergy = withEnergy;
+  }
+
+  advance() {
+    const { model, code, context } = this, d = model.dim;
+    const next = model.advance(context, code, this.memory);
+    const after = model.slide(context, next);
+    if (this.withEnergy) this.note(after);
+    this.context = after;
+    const states = model.physical(next);
+    for (let i = 0; i < model.stride && !this.ended; i++) {
+      this.push(states.q.slice(i * d, (i + 1) * d), states.p.slice(i * d, (i + 1) * d));
+    }
+  }
+
+  /** The energy at the context's last state; once for every advance. */
+  note(after) {
+    const { model, code, context } = this, d = model.dim;
+    const last = (a) => a.subarray(a.length - d);
+    const energy = model.block_size === 1
+      ? model.energy({ q: last(context.q), p: last(context.p) }, code)
+      : model.energyOn(context, after, code);
+    for (let i = 0; i < model.stride; i++) this.energy.push(energy);
+  }
+
+  *extend(length) {
+    while (!this.ended && this.length < length) {
+      this.advance();
+      yield;
+    }
+  }
+}
+
+/** The true path of a known system. */
+class Truth extends Path {
+  constructor(system, constants, q, p, timeStep) {
+    super([...q], [...p]);
+    Object.assign(this, { system, constants, timeStep });
+  }
+
+  *extend(length) {
+    while (!this.ended && this.length < length) {
+      const last = this.length - 1;
+      const next = trueStep(this.system.H, this.q[last], this.p[last], this.constants, this.timeStep);
+      this.push(next.q, next.p);
+      yield;
+    }
+  }
+}
+
+/** Starts and codes drawn around the chosen ones; `spread` holds (2d) and code deviations. */
+function drawFan(model, codes, q, p, u, { stateSpread, stateShare, codeShare, count, seed }) {
+  const normal = normalNumbers(seed), d = model.dim;
+  return Array.from({ length: count }, () => {
+    const dq = q.map((v, i) => v + stateShare * stateSpread[i] * normal());
+    const dp = p.map((v, i) => v + stateShare * stateSpread[d + i] * normal());
+    const code = model.forCode(codes.code(u.map((v) => v + codeShare * normal())));
+    return new Prediction(model, code, dq, dp, false);
+  });
+}

@@ -1,0 +1,78 @@
+// Coordinates and energy over time.
+
+class Series {
+  constructor(canvas, app) {
+    this.app = app;
+    this.plot = new Plot(canvas, [50, 10, 4, 4]);
+    this.plot.draggable((x) => this.plot.box && x > this.plot.box.x, (x) => app.seek(this.plot.atX(x) / app.model.timeStep), () => {});
+  }
+
+  draw() {
+    const { app, plot } = this, dt = app.model.timeStep, { path, truth, fan, run } = app.motion;
+    plot.clear();
+    const [first, last] = app.window(), lanes = app.d, foot = 30;
+    const lane = (plot.height - foot) / lanes;
+    for (let c = 0; c < lanes; c++) {
+      const bottom = c === lanes - 1;
+      const margin = plot.margin;
+      plot.margin = [50, 10, 5, bottom ? foot + 5 : 5];
+      const [low, high] = this.span(c, first, last);
+      plot.view(first * dt, last * dt, low, high, { top: c * lane, bottom: (c + 1) * lane + (bottom ? foot : 0) });
+      plot.axes(app.label("t"), app.label(app.payload.names[c]), { xTicks: bottom, yAngle: app.payload.angles[c] });
+      const at = (p) => (k) => [k * dt, p.q[k][c]];
+      plot.clipped((g) => {
+        for (const other of fan) plot.line(Math.min(other.length, last + 1), at(other), colours.model, { width: 0.8, alpha: 0.25, from: first });
+        if (run) plot.line(Math.min(run.q.length, last + 1), at(run), colours.data, { width: 3, from: first });
+        plot.line(Math.min(path.length, last + 1), at(path), colours.model, { from: first });
+        if (truth && app.shows.truth) plot.line(Math.min(truth.length, last + 1), at(truth), colours.truth, { dash: [5, 4], from: first });
+        g.strokeStyle = colours.ink;
+        g.lineWidth = 1;
+        g.beginPath();
+        g.moveTo(plot.x(app.cursor * dt), plot.box.y);
+        g.lineTo(plot.x(app.cursor * dt), plot.box.y + plot.box.h);
+        g.stroke();
+      });
+      plot.margin = margin;
+    }
+  }
+
+  /** The range of one coordinate within the window, of prediction and truth. */
+  span(c, first, last) {
+    let low = Infinity, high = -Infinity;
+    const { path, truth, run } = this.app.motion;
+    for (const p of [path, truth, run]) {
+      for (let k = first; p && k <= last && k < p.q.length; k++) {
+        if (!Number.isFinite(p.q[k][c])) continue;
+        low = Math.min(low, p.q[k][c]);
+        high = Math.max(high, p.q[k][c]);
+      }
+    }
+    if (!(low <= high)) [low, high] = this.app.ranges[c];
+    const pad = Math.max(0.08 * (high - low), 1e-3);
+    return [low - pad, high + pad];
+  }
+}
+
+class EnergyPlot {
+  constructor(canvas, app) {
+    this.app = app;
+    this.plot = new Plot(canvas, [50, 10, 6, 34]);
+  }
+
+  draw() {
+    const { app, plot } = this, dt = app.model.timeStep, { path } = app.motion;
+    plot.clear();
+    const [first, last] = app.window(), learned = path.energy;
+    const exact = app.system && app.trueEnergy();
+    let size = 1e-12;
+    const end = Math.min(last + 1, learned.length);
+    for (let k = first; k < end; k++) size = Math.max(size, Math.abs(learned[k] - learned[0]));
+    for (let k = first; exact && k < Math.min(last + 1, exact.length); k++) size = Math.max(size, Math.abs(exact[k] - exact[0]));
+    plot.view(first * dt, last * dt, -1.15 * size, 1.15 * size);
+    plot.axes(app.label("t"), `ΔE${app.energyUnit ? ` (${app.energyUnit})` : ""}`);
+    plot.clipped(() => {
+      if (exact) plot.line(Math.min(last + 1, exact.length), (k) => [k * dt, exact[k] - exact[0]], colours.truth, { width: 1.2, dash: [5, 4], from: first });
+      plot.line(end, (k) => [k * dt, learned[k] - learned[0]], colours.model, { from: first });
+    });
+  }
+}
