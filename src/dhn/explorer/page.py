@@ -3,6 +3,7 @@
 import html
 import json
 import os
+import re
 from importlib import resources
 from typing import Any
 
@@ -95,10 +96,8 @@ def _fill(payload: dict[str, Any], title: str) -> str:
         "payload": json.dumps(payload, allow_nan=False).replace("</", "<\\/"),
         "script": f'"use strict";\n(() => {{\n{scripts}\n}})();',
     }
-    page = _read("index.html")
-    for name, value in values.items():
-        page = page.replace(f"@@{name}@@", value, 1)
-    return page
+    # In one pass: what is filled in is not searched again.
+    return re.sub(r"@@(\w+)@@", lambda found: values[found[1]], _read("index.html"))
 
 
 def _read(name: str) -> str:

@@ -46,7 +46,7 @@ function leastSquares(f, start, iterations = 20) {
       x = next;
       r = left;
       damping = Math.max(damping / 10, 1e-12);
-      if (gain < 1e-14 * (1e-12 + size(r))) break;
+      if (gain <= 1e-9 * size(r) || move.every((v) => Math.abs(v) < 1e-10)) break;
     } else {
       damping *= 30;
       if (damping > 1e3) break;

@@ -24,7 +24,7 @@ class App {
     const seconds = payload.units.t === "s" && payload.time_step > 0.01 && payload.time_step < 0.3;
     this.stepsPerSecond = seconds ? 1 / payload.time_step : STEPS_PER_SECOND;
     Object.assign(this, {
-      u: new Float64Array(this.codes.size), cursor: 0, playing: false, speed: 1, fanState: 1, fanCode: 1,
+      u: new Float64Array(this.codes.size), cursor: 0, playing: false, speed: 1, fanState: 3, fanCode: 3,
       shows: { truth: true }, view: "0", changed: true, motion: null, runIndex: -1,
     });
     this.portrait = new Portrait($("portrait"), this);
@@ -121,13 +121,14 @@ class App {
   begin(q, p, { code = this.motion.code, run = null } = {}) {
     const z = code.z;
     this.constants = run && Object.keys(run.params).length ? { ...this.codes.constants, ...run.params } : this.codes.constantsOf(z);
-    this.system = trueSystem(this.payload.system, this.constants);
+    this.system = trueSystem(this.payload.system, this.constants, this.d);
     const path = new Prediction(this.model, code, q, p);
     const truth = this.system && new Truth(this.system, this.constants, q, p, this.model.timeStep);
     this.motion = { code, path, truth, run, fan: [], exact: [] };
     if (!run) this.runIndex = -1;
     this.cursor = 0;
     this.section.begin(path);
+    this.tasks.stop("section");
     this.newFan();
     this.controls.started();
     this.changed = true;
@@ -255,8 +256,8 @@ class App {
     const ahead = Math.ceil(Math.max(this.horizon, this.cursor + this.horizon / 2)) + 2;
     if (!tasks.has("path") && !path.ended && path.length < ahead) tasks.start("path", path.extend(ahead));
     if (truth && !tasks.has("truth") && !truth.ended && truth.length < ahead) tasks.start("truth", truth.extend(ahead));
-    if (this.view === "section" && !tasks.has("section") && !path.ended && path.length < SECTION_STEPS) {
-      tasks.start("section", path.extend(SECTION_STEPS));
+    if (this.view === "section" && !tasks.has("section") && this.section.unfinished) {
+      tasks.start("section", this.section.extend());
     }
     if (tasks.work(FRAME)) this.changed = true;
     this.cursor = Math.min(this.cursor, path.length - 1);

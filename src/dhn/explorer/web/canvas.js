@@ -75,7 +75,7 @@ class Plot {
     }
     g.textAlign = "right";
     g.textBaseline = "middle";
-    for (const [v, text] of ticks(y0, y1, box.h / 40, yAngle)) {
+    for (const [v, text] of ticks(y0, y1, Math.max(box.h / 40, 2.2), yAngle)) {
       g.moveTo(box.x, this.y(v));
       g.lineTo(box.x + box.w, this.y(v));
       g.fillText(text, box.x - 5, this.y(v));
@@ -178,7 +178,7 @@ function ticks(low, high, count, angle = false) {
   const rough = (high - low) / unit / Math.max(count, 1.5);
   const power = 10 ** Math.floor(Math.log10(rough));
   let step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
-  if (unit !== 1) step = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100].find((s) => s >= rough) || step;
+  if (unit !== 1) step = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100].find((s) => s >= 0.8 * rough) || step;
   const found = [];
   for (let k = Math.ceil(low / unit / step - 1e-9); k * step <= high / unit + 1e-9; k++) {
     found.push([k * step * unit, unit === 1 ? short(k * step, step) : multipleOfPi(k * step)]);

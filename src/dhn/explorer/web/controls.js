@@ -29,7 +29,7 @@ class Controls {
   constructor(app) {
     this.app = app;
     const { payload, model, codes } = app;
-    const kind = model.linked ? "one network, implicit symplectic step" : "two networks, H⁺ and H⁻";
+    const kind = model.linked ? "one network, implicit symplectic step" : "two networks, H⁺ and H⁻, steps";
     const unit = payload.units.t ? ` ${payload.units.t}` : "";
     $("about").textContent = `${kind} of ${number(payload.time_step)}${unit}, ${model.parameters.toLocaleString("en")} weights, run in this page`;
     $("play").onclick = () => app.play(!app.playing);
@@ -126,7 +126,8 @@ class Controls {
     for (const { probe, input, value } of this.sliders) {
       const read = codes.read(probe, z);
       if (!this.sliding) input.value = read;
-      value.textContent = `${number(read)} ± ${number(probe.error, 2)}`;
+      const digits = Math.max(0, Math.min(8, Math.ceil(-Math.log10(probe.error || 1e-3))));
+      value.textContent = `${tidy(read.toFixed(digits))} ± ${probe.error.toFixed(digits)}`;
     }
     const far = codes.nearest(app.u) / codes.spacing;
     $("code-note").textContent = far > 2 ? "far from every training code" : "";
@@ -147,7 +148,7 @@ class Controls {
     const names = app.payload.names.map(symbol);
     $("portrait-title").textContent = inSection ? "Poincaré section" : "Phase portrait";
     $("portrait-note").textContent = inSection
-      ? `where ${names[0]} passes ${app.payload.angles[0] ? "0" : number(app.model.qShift[0], 3)} upwards; touch to start another orbit of the same learned energy`
+      ? `where ${names[0]} passes ${number(app.section.plane, 3)} upwards; touch to start another orbit of the same learned energy`
       : this.portraitNote();
   }
 
@@ -203,14 +204,15 @@ class Controls {
       chip.textContent = far <= 1 ? "inside the data" : far < 2.5 ? "at the edge of the data" : "outside the data";
       chip.className = `chip ${far < 2.5 ? "good" : "bad"}`;
     } else chip.hidden = true;
-    const k = Math.min(Math.floor(app.cursor), path.energy.length - 1);
-    if (k >= 0) {
-      const drift = path.energy[k] - path.energy[0], scale = app.energyScale;
-      $("drift").textContent = `learned: ΔE = ${number(drift, 2)} ${app.energyUnit}` + (scale ? ` (${number((100 * drift) / scale, 2)} % of the data's range)` : "");
-    }
-    if (app.system) {
-      const exact = app.trueEnergy(), j = Math.min(Math.floor(app.cursor), exact.length - 1);
-      $("true-drift").textContent = `true energy of the predicted state: ΔE = ${number(exact[j] - exact[0], 2)} ${app.energyUnit}`;
+    const zero = path.energyStart, k = Math.max(zero, Math.min(Math.floor(app.cursor), path.energy.length - 1));
+    const inUnits = (v) => [number(v, 2), app.energyUnit].filter(Boolean).join(" ");
+    const share = (drift) => (app.energyScale ? `, ${number((100 * drift) / app.energyScale, 2)} % of the data's range` : "");
+    if (k < path.energy.length) {
+      const drift = path.energy[k] - path.energy[zero];
+      $("drift").textContent = `learned energy: ΔE = ${inUnits(drift)}${share(drift)}`;
+      const exact = app.system && app.trueEnergy();
+      $("true-drift").textContent = exact
+        ? `true energy of the predicted states: ΔE = ${inUnits(exact[k] - exact[zero])}${share(exact[k] - exact[zero])}` : "";
     }
     $("truth").closest("label").hidden = !app.system;
     $("truth-note").textContent = app.system ? this.truthNote(path, truth, dt, unit) : "";

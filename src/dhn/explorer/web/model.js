@@ -85,6 +85,8 @@ class Model {
     if (!P) P = newton(residual, source.p);
     net.evaluate(source.q, P, base);
     const Q = Float64Array.from(source.q, (v, i) => v + this.scale * net.dP[i]);
+    // The action over the step: H⁺ = <p_target, q_target> - action.
+    memory.action = this.scale * (dot(P, net.dP) - net.value);
     return { q: Q, p: P.map((v) => v / code.growth) };
   }
 

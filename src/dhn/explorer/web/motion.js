@@ -1,5 +1,7 @@
 // Motions from one start: the model's, the true one, and a fan of possible ones.
 
+const STENCIL = [4 / 5, -1 / 5, 4 / 105, -1 / 280];  // central differences of order 8
+
 /** A growing path: states one time step apart. */
 class Path {
   constructor(q, p) {
@@ -32,18 +34,47 @@ class Prediction extends Path {
     this.memory = {};
     this.context = model.contextOf(model.scaleState(q, p), code);
     this.withEnergy = withEnergy;
+    this.actions = [];
+    // Energy from the action needs one symplectic map; else it is read off the network.
+    this.byAction = model.linked && model.block_size === 1 && !model.damping;
+  }
+
+  /** The step at which `energy` begins. */
+  get energyStart() {
+    return this.byAction ? STENCIL.length : 0;
   }
 
   advance() {
     const { model, code, context } = this, d = model.dim;
     const next = model.advance(context, code, this.memory);
     const after = model.slide(context, next);
-    if (this.withEnergy) this.note(after);
+    if (this.withEnergy && !this.byAction) this.note(after);
     this.context = after;
     const states = model.physical(next);
     for (let i = 0; i < model.stride && !this.ended; i++) {
       this.push(states.q.slice(i * d, (i + 1) * d), states.p.slice(i * d, (i + 1) * d));
     }
+    if (this.withEnergy && this.byAction && !this.ended) {
+      this.actions.push(model.action * this.memory.action);
+      this.noteByAction();
+    }
+  }
+
+  /** Energy `p·dq/dt - dA/dt` of the motion that passes through the states (A is the action).
+   *
+   *  A symplectic map is the flow of one energy, up to terms smaller than any power of the time
+   *  step; derivatives are central differences of order 8. */
+  noteByAction() {
+    const reach = STENCIL.length, k = this.length - 1 - reach, { q, p, actions } = this;
+    if (k < reach) return;
+    let energy = 0;
+    STENCIL.forEach((weight, j) => {
+      const a = k + j + 1, b = k - j - 1;
+      let action = 0;
+      for (let i = b; i < a; i++) action += actions[i];
+      energy += weight * (p[k].reduce((s, v, c) => s + v * (q[a][c] - q[b][c]), 0) - action);
+    });
+    this.energy[k] = energy / this.model.timeStep;
   }
 
   /** The energy at the context's last state; once for every advance. */

@@ -1,7 +1,7 @@
 // Phase portrait of one degree of freedom: energy levels, training data, motion.
 
 const LEVELS = 14;  // curves of equal energy
-const CELL = 7;  // pixels of the cells in which "outside the training data" is decided
+const CELL = 5;  // pixels of the cells in which "outside the training data" is decided
 
 class Portrait {
   constructor(canvas, app) {
@@ -120,10 +120,10 @@ class Portrait {
     g.scale(ratio, ratio);
     const columns = Math.ceil(box.w / CELL), rows = Math.ceil(box.h / CELL);
     const seen = new Uint8Array(columns * rows);
-    // In a projection neighbours are nearer than in the whole space; two cells at least.
-    const rx = Math.max(2, Math.ceil((radius * app.model.qScale[i] * plot.unit) / CELL));
-    const ry = Math.max(2, Math.ceil(Math.abs(plot.y(radius * app.model.pScale[i]) - plot.y(0)) / CELL));
-    const [sx, sy] = [Math.min(rx, 6), Math.min(ry, 6)];
+    // In a projection neighbours are nearer than in the whole space; three cells at least.
+    const rx = Math.max(3, Math.ceil((radius * app.model.qScale[i] * plot.unit) / CELL));
+    const ry = Math.max(3, Math.ceil(Math.abs(plot.y(radius * app.model.pScale[i]) - plot.y(0)) / CELL));
+    const [sx, sy] = [Math.min(rx, 9), Math.min(ry, 9)];
     g.fillStyle = colours.data;
     for (let k = 0; k < states.shape[0]; k++) {
       const s = row(states, k), x = plot.x(s[i]), y = plot.y(s[app.d + i]);
@@ -137,13 +137,15 @@ class Portrait {
       g.globalAlpha = 0.35;
       g.fillRect(x - 0.8, y - 0.8, 1.6, 1.6);
     }
-    g.globalAlpha = 1;
-    g.fillStyle = colours.outside;
+    // One pixel a cell, enlarged smoothly.
+    const shade = document.createElement("canvas"), s = shade.getContext("2d");
+    [shade.width, shade.height] = [columns, rows];
+    s.fillStyle = colours.outside;
     for (let r = 0; r < rows; r++) {
-      for (let c = 0; c < columns; c++) {
-        if (!seen[r * columns + c]) g.fillRect(box.x + c * CELL, box.y + r * CELL, CELL, CELL);
-      }
+      for (let c = 0; c < columns; c++) if (!seen[r * columns + c]) s.fillRect(c, r, 1, 1);
     }
+    g.globalAlpha = 1;
+    g.drawImage(shade, box.x, box.y, columns * CELL, rows * CELL);
     return picture;
   }
 }

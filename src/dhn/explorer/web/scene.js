@@ -52,6 +52,7 @@ function lineOfMasses(d) {
   return {
     range: [wall - 0.1, d > 1 ? place(d - 1) + gap + 0.1 : place(0) + 2, -1.2, 1.2],
     points,
+    walls: d > 1 ? [wall, place(d - 1) + gap] : [wall],
     springs: (at) => {
       const ends = [[wall, 0], ...at, ...(d > 1 ? [[place(d - 1) + gap, 0]] : [])];
       return ends.slice(1).map((b, i) => [ends[i], b]);
@@ -98,8 +99,13 @@ class Scene {
     if (!this.layout) return;
     const range = this.layout.range || this.dataRange();
     plot.view(...range, { same: true });
+    for (const x of this.layout.walls || []) {
+      plot.g.fillStyle = colours.quiet;
+      plot.g.fillRect(plot.x(x) - 3, plot.y(0) - 40, 3, 80);
+    }
     const { path, truth, fan } = app.motion;
     for (const other of fan) this.bodies(other, { alpha: 0.13, colour: colours.model });
+    this.ahead(path);
     this.trail(path, colours.model, []);
     if (truth && app.shows.truth) {
       this.trail(truth, colours.truth, [4, 4]);
@@ -118,12 +124,22 @@ class Scene {
     return span;
   }
 
+  /** Where the model will lead the last body, or every body in a plane. */
+  ahead(path) {
+    const [, last] = this.app.window(), bodies = this.layout.points(path.q[0]).length;
+    if (this.layout.springs && !this.layout.pivot) return;  // masses on a line retrace it
+    for (let i = this.layout.trail ? 0 : bodies - 1; i < bodies; i++) {
+      this.plot.line(Math.min(path.length, last), (k) => this.layout.points(path.q[k])[i], colours.model,
+        { width: 1, alpha: 0.28, from: Math.floor(this.app.cursor) });
+    }
+  }
+
   trail(path, colour, dash) {
     const end = Math.min(this.app.cursor, path.length - 1), from = Math.max(0, Math.floor(end) - 60);
     const bodies = this.layout.points(path.q[0]).length;
     for (let i = this.layout.trail ? 0 : bodies - 1; i < bodies; i++) {
       this.plot.line(Math.floor(end) + 1, (k) => this.layout.points(path.q[k])[i], colour,
-        { width: 1.4, alpha: 0.55, from, dash });
+        { width: 1.8, alpha: 0.8, from, dash });
     }
   }
 
@@ -145,7 +161,7 @@ class Scene {
     for (const [a, b] of at.springs ? at.springs(points) : []) drawSpring(plot, a, b);
     g.restore();
     if (at.pivot) plot.dot(...at.pivot, 3.5, colours.ink);
-    const size = Math.max(8, Math.min(15, 0.09 * plot.unit));
+    const size = at.trail ? 8 : Math.max(8, Math.min(15, 0.09 * plot.unit));
     for (const [x, y] of points) {
       if (hollow) plot.dot(x, y, size, null, { stroke: colour, alpha });
       else plot.dot(x, y, size, colour, { alpha, stroke: alpha === 1 ? colours.panel : null });

@@ -10,8 +10,18 @@ class Section {
     this.message = "";
   }
 
+  /** The value of q₁ at which motions are looked at: 0, or the mean if 0 is out of sight. */
+  get plane() {
+    const { payload, model, ranges } = this.app;
+    return payload.angles[0] || (ranges[0][0] < 0 && ranges[0][1] > 0) ? 0 : model.qShift[0];
+  }
+
   clear() {
     this.orbits = [];
+  }
+
+  get unfinished() {
+    return this.orbits.some(({ path }) => !path.ended && path.length < SECTION_STEPS);
   }
 
   /** A new orbit from the present start; the old ones stay as long as the system does. */
@@ -20,10 +30,15 @@ class Section {
     this.orbits.push({ path, points: [], seen: 1 });
   }
 
+  /** Every orbit to its full length, the newest first; it yields after every step. */
+  *extend() {
+    for (const orbit of [...this.orbits].reverse()) yield* orbit.path.extend(SECTION_STEPS);
+  }
+
   /** Crossings that the path has made since the last look. */
   update() {
-    const { app } = this, zero = app.payload.angles[0] ? 0 : app.model.qShift[0];
-    const value = (q) => (app.payload.angles[0] ? turn(q) : q - zero);
+    const { app, plane } = this;
+    const value = (q) => (app.payload.angles[0] ? turn(q) : q - plane);
     for (const orbit of this.orbits) {
       const { path } = orbit;
       for (; orbit.seen < path.length; orbit.seen++) {
@@ -46,21 +61,22 @@ class Section {
   /** Start where the section was touched, with the present learned energy. */
   pick(q2, p2) {
     const { app } = this, { model, motion } = app;
-    const energy = (p1) => model.energy(model.scaleState([app.payload.angles[0] ? 0 : model.qShift[0], q2], [p1, p2]), motion.code);
-    const aim = motion.path.energy[0], [low, high] = app.ranges[2];
+    const energy = (q, p) => model.energy(model.scaleState(q, p), motion.code);
+    const above = (p1) => energy([this.plane, q2], [p1, p2]) - energy(motion.path.q[0], motion.path.p[0]);
+    const [low, high] = app.ranges[2];
     let before = null;
     // From above: the branch on which q₁ grows.
     for (let k = 0; k <= 60; k++) {
-      const p1 = high + ((low - high) * k) / 60, e = energy(p1) - aim;
+      const p1 = high + ((low - high) * k) / 60, e = above(p1);
       if (before && before.e > 0 && e <= 0) {
         let [a, b] = [p1, before.p1];
         for (let i = 0; i < 50; i++) {
           const middle = (a + b) / 2;
-          if (energy(middle) > aim) b = middle;
+          if (above(middle) > 0) b = middle;
           else a = middle;
         }
         this.message = "";
-        return app.begin([app.payload.angles[0] ? 0 : model.qShift[0], q2], [b, p2]);
+        return app.begin([this.plane, q2], [b, p2]);
       }
       before = { p1, e };
     }

@@ -62,17 +62,21 @@ class EnergyPlot {
   draw() {
     const { app, plot } = this, dt = app.model.timeStep, { path } = app.motion;
     plot.clear();
-    const [first, last] = app.window(), learned = path.energy;
-    const exact = app.system && app.trueEnergy();
+    const [first, last] = app.window(), zero = path.energyStart, lines = [[path.energy, colours.model, []]];
+    if (app.system) lines.unshift([app.trueEnergy(), colours.truth, [5, 4]]);
+    const from = Math.max(first, zero), until = (values) => Math.min(last + 1, values.length);
     let size = 1e-12;
-    const end = Math.min(last + 1, learned.length);
-    for (let k = first; k < end; k++) size = Math.max(size, Math.abs(learned[k] - learned[0]));
-    for (let k = first; exact && k < Math.min(last + 1, exact.length); k++) size = Math.max(size, Math.abs(exact[k] - exact[0]));
-    plot.view(first * dt, last * dt, -1.15 * size, 1.15 * size);
-    plot.axes(app.label("t"), `ΔE${app.energyUnit ? ` (${app.energyUnit})` : ""}`);
+    for (const [values] of lines) {
+      for (let k = from; k < until(values); k++) size = Math.max(size, Math.abs(values[k] - values[zero]));
+    }
+    const power = Math.floor(Math.log10(1.15 * size)), unit = 10 ** power;
+    plot.view(first * dt, last * dt, (-1.15 * size) / unit, (1.15 * size) / unit);
+    const named = [power ? `10${raised(String(power))}` : "", app.energyUnit].filter(Boolean).join(" ");
+    plot.axes(app.label("t"), `ΔE${named ? ` (${named})` : ""}`);
     plot.clipped(() => {
-      if (exact) plot.line(Math.min(last + 1, exact.length), (k) => [k * dt, exact[k] - exact[0]], colours.truth, { width: 1.2, dash: [5, 4], from: first });
-      plot.line(end, (k) => [k * dt, learned[k] - learned[0]], colours.model, { from: first });
+      for (const [values, colour, dash] of lines) {
+        plot.line(until(values), (k) => [k * dt, (values[k] - values[zero]) / unit], colour, { dash, from });
+      }
     });
   }
 }

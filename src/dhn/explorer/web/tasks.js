@@ -12,6 +12,10 @@ class Tasks {
     this.running.set(name, generator);
   }
 
+  stop(name) {
+    this.running.delete(name);
+  }
+
   has(name) {
     return this.running.has(name);
   }
