@@ -28,7 +28,7 @@ def export_model(trained: Any) -> dict[str, Any]:
     **Returns:** a JSON-able mapping; see the files in `web/` for who reads what.
     """
     config = trained.config
-    _check_form(config)
+    check_form(config)
     model = cast(DHNModel, trained.model)
     return {
         "system": trained.system,
@@ -42,8 +42,11 @@ def export_model(trained: Any) -> dict[str, Any]:
     }
 
 
-def _check_form(config: Any) -> None:
-    """The page runs MLPs, one network or two, that move by single steps of the grid."""
+def check_form(config: Any) -> None:
+    """Refuse a model that the page cannot run: it runs MLPs that move by steps of the grid.
+
+    **Arguments:** `config`, the configuration of a trained model of any kind.
+    """
     if config.kind != "dhn":
         what = f"a model of kind {config.kind!r}"
     elif config.network.kind != "mlp":

@@ -53,6 +53,18 @@ def build_page(
 
     **Returns:** HTML that needs no other file and no network.
     """
+    payload = build_payload(model, data, train=train, seed=seed)
+    return fill_template(payload, title or (payload["system"] or "trained model").replace("_", " "))
+
+
+def build_payload(
+    model: AbstractEstimator,
+    data: Trajectories | None = None,
+    *,
+    train: Trajectories | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """What the page's scripts compute with: the arguments of `build_page` as JSON-able values."""
     payload = export_model(model.trained)
     seen = data if train is None else train
     payload["region"] = None if seen is None else export_region(seen, model.trained.scaler)
@@ -60,8 +72,7 @@ def build_page(
     payload["region_is_training"] = train is not None
     offered = train if data is None else data
     payload["runs"] = [] if offered is None else _runs(model, offered)
-    name = title or (payload["system"] or "trained model").replace("_", " ")
-    return _fill(payload, name)
+    return payload
 
 
 def write_explorer(
@@ -87,12 +98,13 @@ def _runs(model: AbstractEstimator, data: Trajectories) -> list[dict[str, Any]]:
     return export_runs(chosen, model.encode(chosen[:, :observed]))
 
 
-def _fill(payload: dict[str, Any], title: str) -> str:
-    """The template with everything inlined. `</` must not end the script that holds the model."""
+def fill_template(payload: dict[str, Any], title: str) -> str:
+    """The page's template with style, scripts and this payload inlined."""
     scripts = "\n".join(_read(f"{name}.js") for name in SCRIPTS)
     values = {
         "title": html.escape(title),
         "style": _read("style.css"),
+        # `</` must not end the script element that holds the model.
         "payload": json.dumps(payload, allow_nan=False).replace("</", "<\\/"),
         "script": f'"use strict";\n(() => {{\n{scripts}\n}})();',
     }

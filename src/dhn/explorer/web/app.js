@@ -198,7 +198,9 @@ class App {
 
   step() {
     this.play(false);
-    this.seek(Math.floor(this.cursor + 1e-9) + 1);
+    const next = Math.floor(this.cursor + 1e-9) + 1;
+    for (const _ of this.motion.path.extend(next + 1));
+    this.seek(next);
     writeAddress(this);
   }
 
@@ -318,8 +320,8 @@ function main() {
   new ResizeObserver(() => app.resize()).observe(document.querySelector("main"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => app.controls.themed());
   window.addEventListener("hashchange", () => app.restore());
-  // For tests and the curious: the model and the page's state.
-  window.explorer = { app, Prediction, Truth, SYSTEMS };
+  // For tests and the curious.
+  window.explorer = { app, SYSTEMS, velocityOf, rollOut: (q, p, z, steps) => rollOut(app.model, q, p, z, steps) };
 }
 
 main();

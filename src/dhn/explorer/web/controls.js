@@ -51,6 +51,10 @@ class Controls {
     $("map-note").textContent = codes.probes.length
       ? `each dot a training system, coloured by ${symbol(codes.probes[0].name)}`
       : "each dot a training system";
+    // A button that was clicked must not take the space bar away; one reached by Tab keeps it.
+    document.addEventListener("click", (event) => {
+      if (event.detail > 0 && event.target.tagName === "BUTTON") event.target.blur();
+    });
     document.addEventListener("keydown", (event) => {
       const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
       const onButton = event.target.tagName === "BUTTON" && event.key === " ";

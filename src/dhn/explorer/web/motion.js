@@ -95,6 +95,21 @@ class Prediction extends Path {
   }
 }
 
+/** `steps` advances from a physical context of `block_size` states: `{q, p}`, one row a state. */
+function rollOut(model, q, p, z, steps) {
+  const code = model.forCode(z), memory = {}, d = model.dim, out = { q: [], p: [] };
+  let context = model.scaleState(q.flat(), p.flat());
+  for (let k = 0; k < steps; k++) {
+    const next = model.advance(context, code, memory), states = model.physical(next);
+    context = model.slide(context, next);
+    for (let i = 0; i < model.stride; i++) {
+      out.q.push(states.q.slice(i * d, (i + 1) * d));
+      out.p.push(states.p.slice(i * d, (i + 1) * d));
+    }
+  }
+  return out;
+}
+
 /** The true path of a known system. */
 class Truth extends Path {
   constructor(system, constants, q, p, timeStep) {
