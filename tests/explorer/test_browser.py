@@ -108,7 +108,9 @@ def test_true_equations_are_those_of_the_library(trained, opened):
             [system.name, q.tolist(), p.tolist(), {**constants, "gamma": 0.1}],
         )
         with jax.enable_x64(True):
-            exact = np.concatenate(system.vector_field(q, p, constants, 0.1))
+            exact = np.concatenate(
+                system.vector_field(jnp.asarray(q), jnp.asarray(p), constants, 0.1)
+            )
         np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-7, err_msg=system.name)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from dhn.errors import UserError
 from dhn.explorer.arrays import encode
@@ -40,7 +40,7 @@ def export_region(data: Trajectories, scaler: Scaler) -> dict[str, Any]:
     chosen = np.unique(np.linspace(0, len(q) - 1, MOST_POINTS).astype(int))
     q, p = q[chosen], p[chosen]
     scaled = np.concatenate([scaler.transform_q(q), scaler.transform_p(p)], axis=1)
-    distance, _ = cKDTree(scaled).query(scaled, k=2)
+    distance, _ = KDTree(scaled).query(scaled, k=2)
     radius = float(np.quantile(distance[:, 1], NEAR))
     return {"states": encode(np.concatenate([q, p], axis=1), "f4"), "radius": max(radius, 1e-6)}
 
