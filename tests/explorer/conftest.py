@@ -10,6 +10,7 @@ import dhn
 FORMS = {
     "one network": ("single_pendulum", dhn.DHN, {}),
     "two degrees of freedom": ("double_pendulum", dhn.DHN, {}),
+    "one network, blocks of two": ("mass_spring", lambda **o: dhn.DHN(block_size=2, **o), {}),
     "two networks": ("single_pendulum", lambda **o: dhn.DHN("paired", **o), {}),
     "longer blocks": (
         "mass_spring",

@@ -261,7 +261,8 @@ class App {
     if (this.view === "section" && !tasks.has("section") && this.section.unfinished) {
       tasks.start("section", this.section.extend());
     }
-    if (tasks.work(FRAME)) this.changed = true;
+    // A long section may take most of the time while nothing else moves.
+    if (tasks.work(this.view === "section" && !this.playing ? 3 * FRAME : FRAME)) this.changed = true;
     this.cursor = Math.min(this.cursor, path.length - 1);
     if (this.changed) this.draw();
     this.changed = false;

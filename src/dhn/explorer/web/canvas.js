@@ -177,7 +177,7 @@ function ticks(low, high, count, angle = false) {
   const unit = angle && high - low > 2 ? Math.PI : 1;
   const rough = (high - low) / unit / Math.max(count, 1.5);
   const power = 10 ** Math.floor(Math.log10(rough));
-  let step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
+  let step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= 0.7 * rough);
   if (unit !== 1) step = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100].find((s) => s >= 0.8 * rough) || step;
   const found = [];
   for (let k = Math.ceil(low / unit / step - 1e-9); k * step <= high / unit + 1e-9; k++) {

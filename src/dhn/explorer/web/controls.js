@@ -219,6 +219,8 @@ class Controls {
         ? `true energy of the predicted states: ΔE = ${inUnits(exact[k] - exact[zero])}${share(exact[k] - exact[zero])}` : "";
     }
     $("truth").closest("label").hidden = !app.system;
+    $("key-truth").hidden = !app.system || !app.shows.truth;
+    $("key-data").hidden = !app.motion.run;
     $("truth-note").textContent = app.system ? this.truthNote(path, truth, dt, unit) : "";
     if (path.ended) $("truth-note").textContent = `the model has no further step after t = ${number((path.length - 1) * dt, 3)}${unit}`;
   }

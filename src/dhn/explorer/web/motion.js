@@ -62,8 +62,8 @@ class Prediction extends Path {
 
   /** Energy `p·dq/dt - dA/dt` of the motion that passes through the states (A is the action).
    *
-   *  A symplectic map is the flow of one energy, up to terms smaller than any power of the time
-   *  step; derivatives are central differences of order 8. */
+   *  A symplectic map is very nearly the flow of one energy if its step is short against the
+   *  motion; derivatives are central differences of order 8. */
   noteByAction() {
     const reach = STENCIL.length, k = this.length - 1 - reach, { q, p, actions } = this;
     if (k < reach) return;

@@ -1,16 +1,16 @@
 // The motion itself: rods and bobs, masses on springs, bodies in a plane.
 
 /** Where the bodies are, from coordinates: points, what ties them, and how a drag moves them. */
-function layout(payload, system, constants) {
+function layout(payload, system, constants, ranges) {
   const { names, angles } = payload, d = names.length;
-  if (system && system.line) return lineOfMasses(d);
+  if (system && system.line) return lineOfMasses(ranges.slice(0, d));
   if (system && system.elastic) return elasticPendulum();
   if (angles.every(Boolean)) {
     const lengths = system && system.lengths ? system.lengths(constants) : Array(d).fill(1);
     return chain(lengths);
   }
   if (!angles.some(Boolean) && d % 2 === 0) return plane(d);
-  return d === 1 ? lineOfMasses(1) : null;
+  return d === 1 ? lineOfMasses(ranges.slice(0, 1)) : null;
 }
 
 function chain(lengths) {
@@ -46,11 +46,11 @@ function elasticPendulum() {
   };
 }
 
-function lineOfMasses(d) {
-  const gap = 3, place = (i) => (i - (d - 1) / 2) * gap, wall = place(0) - gap;
+function lineOfMasses(ranges) {
+  const d = ranges.length, gap = 0.75 * Math.max(...ranges.map(([low, high]) => high - low)), place = (i) => (i - (d - 1) / 2) * gap, wall = place(0) - gap;
   const points = (q) => q.map((v, i) => [place(i) + v, 0]);
   return {
-    range: [wall - 0.1, d > 1 ? place(d - 1) + gap + 0.1 : place(0) + 2, -1.2, 1.2],
+    range: [wall - 0.05 * gap, place(d - 1) + (d > 1 ? 1.05 : 0.8) * gap, -0.5 * gap, 0.5 * gap],
     points,
     walls: d > 1 ? [wall, place(d - 1) + gap] : [wall],
     springs: (at) => {
@@ -95,7 +95,7 @@ class Scene {
   draw() {
     const { app, plot } = this;
     plot.clear();
-    this.layout = layout(app.payload, app.system, app.constants);
+    this.layout = layout(app.payload, app.system, app.constants, app.ranges);
     if (!this.layout) return;
     const range = this.layout.range || this.dataRange();
     plot.view(...range, { same: true });
