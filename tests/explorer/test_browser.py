@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from explorer_models import FORMS, until
 
-from conftest import FORMS, until
 from dhn.blocks import StateBlock
 from dhn.explorer import build_page
 from dhn.explorer.arrays import encode

@@ -29,7 +29,7 @@ class Arguments:
     still finds them."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="PAGE")] = None
     """The page; explorer.html in the run's folder by default."""
-    title: str | None = None
+    title: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
     """Heading of the page; the system's name by default."""
     open: tyro.conf.FlagCreatePairsOff[bool] = False
     """Show the page in the browser."""

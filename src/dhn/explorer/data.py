@@ -63,7 +63,12 @@ def export_runs(data: Trajectories, codes: Float[np.ndarray, "n k"]) -> list[dic
     return [
         {
             "id": data.ids[i],
-            "params": {name: float(values[i]) for name, values in data.params.items()},
+            # A parameter that is not known is NaN, which JSON does not have.
+            "params": {
+                name: float(values[i])
+                for name, values in data.params.items()
+                if np.isfinite(values[i])
+            },
             "code": encode(codes[i], "f8"),
             "q": encode(data.q[i], "f4"),
             "p": encode(data.momenta[i], "f4"),

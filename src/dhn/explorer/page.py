@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from dhn.errors import UserError
-from dhn.estimator.estimator import AbstractEstimator
+from dhn.estimator import AbstractEstimator
 from dhn.explorer.data import export_region, export_runs, shown
 from dhn.explorer.export import export_model
 from dhn.files.atomic import atomic_path

@@ -21,13 +21,13 @@ function writeAddress(app) {
 
 /** What the address asks for; entries that do not fit this model are left out. */
 function readAddress(app) {
-  const found = {};
+  const lengths = { q: app.d, p: app.d, u: app.codes.size }, found = {};
   for (const part of location.hash.slice(1).split("&")) {
     const [name, text] = part.split("=");
     const values = (text || "").split(",").map(Number);
-    const fits = { q: app.d, p: app.d, u: app.codes.size }[name] || 1;
+    const good = text && values.length === (lengths[name] || 1) && values.every(Number.isFinite);
     if (name === "view") found.view = text;
-    else if (text && values.length === fits && values.every(Number.isFinite)) found[name] = fits === 1 && !"qpu".includes(name) ? values[0] : values;
+    else if (good) found[name] = name in lengths ? values : values[0];
   }
   return found;
 }

@@ -120,7 +120,8 @@ class App {
   /** A new motion from this state, with the present code unless another is given. */
   begin(q, p, { code = this.motion.code, run = null } = {}) {
     const z = code.z;
-    this.constants = run && Object.keys(run.params).length ? { ...this.codes.constants, ...run.params } : this.codes.constantsOf(z);
+    // Where a trajectory has its own parameters, they are better than the probe's readings.
+    this.constants = { ...this.codes.constantsOf(z), ...(run ? run.params : {}) };
     this.system = trueSystem(this.payload.system, this.constants, this.d);
     const path = new Prediction(this.model, code, q, p);
     const truth = this.system && new Truth(this.system, this.constants, q, p, this.model.timeStep);
@@ -135,18 +136,9 @@ class App {
   }
 
   newFan() {
-    const { motion, codes, model } = this, { path } = motion;
-    motion.fan = !(this.fanState || this.fanCode) ? [] : drawFan(model, codes, path.q[0], path.p[0], this.u, {
-      stateSpread: this.spread, stateShare: this.fanState / 100, codeShare: this.fanCode / 100,
-      count: FAN, seed: this.payload.seed,
-    });
-    const { fan } = motion, { horizon } = this;
-    this.tasks.start("fan", (function* () {
-      // All together, so that the fan opens evenly.
-      for (let length = 2; length <= horizon + 1; length++) {
-        for (const one of fan) yield* one.extend(length);
-      }
-    })());
+    const fan = (this.motion.fan = []), shares = { state: this.fanState / 100, code: this.fanCode / 100 };
+    if (shares.state || shares.code) this.tasks.start("fan", openFan(this, fan, shares, FAN, this.horizon + 1));
+    else this.tasks.stop("fan");
     this.changed = true;
   }
 

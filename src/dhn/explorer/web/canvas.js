@@ -208,8 +208,14 @@ function number(v, digits = 4) {
   return tidy(size < 1e-3 || size >= 1e5 ? v.toExponential(digits - 2) : String(+v.toPrecision(digits)));
 }
 
-const tidy = (text) => text.replace("-", "−").replace(/e([+−-]?)(\d+)/, (_, s, n) => ` · 10${raised((s === "+" ? "" : s) + n)}`).replace("e-", "e−");
-const raised = (text) => [...text].map((c) => ({ "−": "⁻", "-": "⁻" })[c] || "⁰¹²³⁴⁵⁶⁷⁸⁹"[+c]).join("");
+/** A number's text with true minus signs and powers of ten. */
+function tidy(text) {
+  const [digits, power] = text.split("e");
+  const tail = power === undefined ? "" : ` · 10${raised(power.replace("+", ""))}`;
+  return digits.replace("-", "−") + tail;
+}
+
+const raised = (text) => [...text].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[+c])).join("");
 
 const GREEK = {
   alpha: "α", beta: "β", gamma: "γ", theta: "θ", lambda: "λ", mu: "μ", omega: "ω", phi: "φ", psi: "ψ",

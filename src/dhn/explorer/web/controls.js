@@ -31,7 +31,8 @@ class Controls {
     const { payload, model, codes } = app;
     const kind = model.linked ? "one network, implicit symplectic step" : "two networks, H⁺ and H⁻, steps";
     const unit = payload.units.t ? ` ${payload.units.t}` : "";
-    $("about").textContent = `${kind} of ${number(payload.time_step)}${unit}, ${model.parameters.toLocaleString("en")} weights, run in this page`;
+    const weights = model.parameters.toLocaleString("en");
+    $("about").textContent = `${kind} of ${number(payload.time_step)}${unit}, ${weights} weights, run in this page`;
     $("play").onclick = () => app.play(!app.playing);
     $("step").onclick = () => app.step();
     $("reset").onclick = () => app.reset();
@@ -48,9 +49,7 @@ class Controls {
     this.runs();
     this.tabs();
     this.sliders = codes.probes.map((probe) => this.slider(probe));
-    $("map-note").textContent = codes.probes.length
-      ? `each dot a training system, coloured by ${symbol(codes.probes[0].name)}`
-      : "each dot a training system";
+    this.mapScale(codes.probes[0]);
     // A button that was clicked must not take the space bar away; one reached by Tab keeps it.
     document.addEventListener("click", (event) => {
       if (event.detail > 0 && event.target.tagName === "BUTTON") event.target.blur();
@@ -124,6 +123,16 @@ class Controls {
     return { probe, input, value };
   }
 
+  /** What the colours of the map mean. */
+  mapScale(probe) {
+    $("map-note").textContent = "map of codes: each dot a training system";
+    if (!probe) return;
+    const scale = $("map-scale"), [low, high] = scale.querySelectorAll("output");
+    scale.hidden = false;
+    low.textContent = `${this.app.label(probe.name)} ${number(probe.low, 3)}`;
+    high.textContent = number(probe.high, 3);
+  }
+
   /** The probes' readings at a new code. */
   codeChanged() {
     const { app } = this, { codes } = app, z = app.motion.code.z;
@@ -148,12 +157,14 @@ class Controls {
 
   viewed() {
     const { app } = this, inSection = app.view === "section";
-    for (const button of $("tabs").children) button.setAttribute("aria-pressed", button.dataset.view === app.view);
+    for (const button of $("tabs").children) {
+      button.setAttribute("aria-pressed", button.dataset.view === app.view);
+    }
     const names = app.payload.names.map(symbol);
     $("portrait-title").textContent = inSection ? "Poincaré section" : "Phase portrait";
+    const where = `where ${names[0]} passes ${number(app.section.plane, 3)} upwards`;
     $("portrait-note").textContent = inSection
-      ? `where ${names[0]} passes ${number(app.section.plane, 3)} upwards; touch to start another orbit of the same learned energy`
-      : this.portraitNote();
+      ? `${where}; touch to start another orbit of the same learned energy` : this.portraitNote();
   }
 
   portraitNote() {
@@ -186,8 +197,8 @@ class Controls {
 
   switchTheme() {
     const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
+    const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    root.dataset.theme = (root.dataset.theme || system) === "dark" ? "light" : "dark";
     this.themed();
   }
 
@@ -201,28 +212,38 @@ class Controls {
     const { app } = this, { path, truth } = app.motion, dt = app.model.timeStep;
     const { q, p } = app.now(), unit = app.payload.units.t ? ` ${app.payload.units.t}` : "";
     $("time").textContent = `t = ${(app.cursor * dt).toFixed(2)}${unit}`;
-    $("state").textContent = q.map((v, i) => `${symbol(app.payload.names[i])} = ${number(v, 3)}, ${symbol(app.momentum(i))} = ${number(p[i], 3)}`).join("; ");
+    const reading = (name, v) => `${symbol(name)} = ${number(v, 3)}`;
+    const pair = (i) => `${reading(app.payload.names[i], q[i])}, ${reading(app.momentum(i), p[i])}`;
+    $("state").textContent = q.map((_, i) => pair(i)).join("; ");
     const chip = $("inside");
     if (app.region) {
       const far = app.distance(q, p);
       chip.textContent = far <= 1 ? "inside the data" : far < 2.5 ? "at the edge of the data" : "outside the data";
       chip.className = `chip ${far < 2.5 ? "good" : "bad"}`;
     } else chip.hidden = true;
-    const zero = path.energyStart, k = Math.max(zero, Math.min(Math.floor(app.cursor), path.energy.length - 1));
-    const inUnits = (v) => [number(v, 2), app.energyUnit].filter(Boolean).join(" ");
-    const share = (drift) => (app.energyScale ? `, ${number((100 * drift) / app.energyScale, 2)} % of the data's range` : "");
-    if (k < path.energy.length) {
-      const drift = path.energy[k] - path.energy[zero];
-      $("drift").textContent = `learned energy: ΔE = ${inUnits(drift)}${share(drift)}`;
-      const exact = app.system && app.trueEnergy();
-      $("true-drift").textContent = exact
-        ? `true energy of the predicted states: ΔE = ${inUnits(exact[k] - exact[zero])}${share(exact[k] - exact[zero])}` : "";
-    }
+    this.energies(path);
     $("truth").closest("label").hidden = !app.system;
     $("key-truth").hidden = !app.system || !app.shows.truth;
     $("key-data").hidden = !app.motion.run;
     $("truth-note").textContent = app.system ? this.truthNote(path, truth, dt, unit) : "";
-    if (path.ended) $("truth-note").textContent = `the model has no further step after t = ${number((path.length - 1) * dt, 3)}${unit}`;
+    if (path.ended) {
+      const end = number((path.length - 1) * dt, 3);
+      $("truth-note").textContent = `the model has no further step after t = ${end}${unit}`;
+    }
+  }
+
+  /** How far the learned energy, and the true one of the predicted states, have drifted. */
+  energies(path) {
+    const { app } = this, zero = path.energyStart;
+    const k = Math.max(zero, Math.min(Math.floor(app.cursor), path.energy.length - 1));
+    if (k >= path.energy.length) return;
+    const drift = (values) => {
+      const change = values[k] - values[zero];
+      const share = app.energyScale ? `, ${number((100 * change) / app.energyScale, 2)} % of the data's range` : "";
+      return `ΔE = ${[number(change, 2), app.energyUnit].filter(Boolean).join(" ")}${share}`;
+    };
+    $("drift").textContent = `learned energy: ${drift(path.energy)}`;
+    $("true-drift").textContent = app.system ? `true energy of the predicted states: ${drift(app.trueEnergy())}` : "";
   }
 
   truthNote(path, truth, dt, unit) {

@@ -25,7 +25,8 @@ class CodeMap {
     });
     for (let i = 0; i < codes.count; i++) {
       const t = row(codes.training, i);
-      plot.dot(t[0], t[1] || 0, 2.6, probe ? this.shade(probe, codes.params[probe.name][i]) : colours.data, { alpha: 0.85 });
+      const colour = probe ? this.shade(probe, codes.params[probe.name][i]) : colours.data;
+      plot.dot(t[0], t[1] || 0, 2.6, colour, { alpha: 0.85 });
     }
     plot.dot(app.u[0], app.u[1] || 0, 8, colours.model, { stroke: colours.panel });
   }

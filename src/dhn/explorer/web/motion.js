@@ -127,13 +127,21 @@ class Truth extends Path {
   }
 }
 
-/** Starts and codes drawn around the chosen ones; `spread` holds (2d) and code deviations. */
-function drawFan(model, codes, q, p, u, { stateSpread, stateShare, codeShare, count, seed }) {
-  const normal = normalNumbers(seed), d = model.dim;
-  return Array.from({ length: count }, () => {
-    const dq = q.map((v, i) => v + stateShare * stateSpread[i] * normal());
-    const dp = p.map((v, i) => v + stateShare * stateSpread[d + i] * normal());
-    const code = model.forCode(codes.code(u.map((v) => v + codeShare * normal())));
-    return new Prediction(model, code, dq, dp, false);
-  });
+/** Motions from starts and codes drawn around the chosen ones, into `fan`; yields often.
+ *
+ *  `shares`: standard deviations of state and code, as shares of their spread in training. */
+function* openFan(app, fan, shares, count, length) {
+  const { model, codes, spread, u, d } = app, { path } = app.motion;
+  const normal = normalNumbers(app.payload.seed);
+  for (let k = 0; k < count; k++) {
+    const draw = (values, spreads) => values.map((v, i) => v + shares.state * spreads[i] * normal());
+    const q = draw(path.q[0], spread), p = draw(path.p[0], spread.slice(d));
+    const code = model.forCode(codes.code(u.map((v) => v + shares.code * normal())));
+    fan.push(new Prediction(model, code, q, p, false));
+    yield;
+  }
+  // All together, so that the fan opens evenly.
+  for (let n = 2; n <= length; n++) {
+    for (const one of fan) yield* one.extend(n);
+  }
 }

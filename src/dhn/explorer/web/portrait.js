@@ -49,7 +49,8 @@ class Portrait {
     app.tasks.start("levels", energyGrid(app.model, app.motion.code, range, n, (grid) => {
       const sorted = [...grid].filter(Number.isFinite).sort((a, b) => a - b);
       const low = sorted[0], high = sorted[Math.floor(0.97 * (sorted.length - 1))];
-      const place = ([c, r]) => [range[0] + ((range[1] - range[0]) * c) / (n - 1), range[2] + ((range[3] - range[2]) * r) / (n - 1)];
+      const [x0, x1, y0, y1] = range;
+      const place = ([c, r]) => [x0 + ((x1 - x0) * c) / (n - 1), y0 + ((y1 - y0) * r) / (n - 1)];
       this.levels = Array.from({ length: LEVELS }, (_, i) => {
         // Even in the square root: even in the amplitude near a rest.
         const level = low + (high - low) * ((i + 0.6) / LEVELS) ** 2;
@@ -82,14 +83,17 @@ class Portrait {
     plot.axes(app.label(names[i]), app.label(app.momentum(i)), { xAngle: angle });
     plot.clipped(() => {
       const { path, truth, fan } = app.motion, cursor = Math.floor(app.cursor);
-      for (const other of fan) plot.line(Math.min(other.length, app.horizon), point(other), colours.model, { width: 0.8, alpha: 0.22, apart });
+      for (const other of fan) {
+        plot.line(Math.min(other.length, app.horizon), point(other), colours.model, { width: 0.8, alpha: 0.22, apart });
+      }
       const run = app.motion.run;
       if (run) plot.line(run.q.length, point(run), colours.data, { width: 2.2, alpha: 0.9, apart });
       const window = Math.max(app.horizon, cursor + app.horizon / 2);
       const from = Math.max(0, cursor - app.horizon);
       plot.line(Math.min(path.length, window), point(path), colours.model, { width: 1.7, apart, from });
       if (truth && app.shows.truth) {
-        plot.line(Math.min(truth.length, window), point(truth), colours.truth, { width: 1.5, dash: [5, 4], apart, from });
+        const style = { width: 1.5, dash: [5, 4], apart, from };
+        plot.line(Math.min(truth.length, window), point(truth), colours.truth, style);
         const true_ = stateAt(truth, app.cursor);
         plot.dot(this.wrap(true_.q[i]), true_.p[i], 6, null, { stroke: colours.truth });
       }

@@ -42,12 +42,15 @@ function elasticPendulum() {
     points,
     springs: (at) => [[[0, 0], at[0]]],
     pivot: [0, 0],
-    drag: (q, p, i, x, y) => ({ q: [Math.hypot(x, y), q[1] + turn(Math.atan2(x, -y) - q[1])], p: p.map(() => 0) }),
+    drag: (q, p, i, x, y) => ({
+      q: [Math.hypot(x, y), q[1] + turn(Math.atan2(x, -y) - q[1])], p: p.map(() => 0),
+    }),
   };
 }
 
 function lineOfMasses(ranges) {
-  const d = ranges.length, gap = 0.75 * Math.max(...ranges.map(([low, high]) => high - low)), place = (i) => (i - (d - 1) / 2) * gap, wall = place(0) - gap;
+  const d = ranges.length, gap = 0.75 * Math.max(...ranges.map(([low, high]) => high - low));
+  const place = (i) => (i - (d - 1) / 2) * gap, wall = place(0) - gap;
   const points = (q) => q.map((v, i) => [place(i) + v, 0]);
   return {
     range: [wall - 0.05 * gap, place(d - 1) + (d > 1 ? 1.05 : 0.8) * gap, -0.5 * gap, 0.5 * gap],
@@ -79,7 +82,8 @@ class Scene {
     this.plot.draggable(
       (x, y) => {
         if (!this.layout) return false;
-        const near = this.layout.points(app.now().q).map(([a, b]) => Math.hypot(this.plot.x(a) - x, this.plot.y(b) - y));
+        const away = ([a, b]) => Math.hypot(this.plot.x(a) - x, this.plot.y(b) - y);
+        const near = this.layout.points(app.now().q).map(away);
         held = near.indexOf(Math.min(...near));
         return near[held] < 34;
       },

@@ -4,7 +4,11 @@ class Series {
   constructor(canvas, app) {
     this.app = app;
     this.plot = new Plot(canvas, [50, 10, 4, 4]);
-    this.plot.draggable((x) => this.plot.box && x > this.plot.box.x, (x) => app.seek(this.plot.atX(x) / app.model.timeStep), () => {});
+    this.plot.draggable(
+      (x) => this.plot.box && x > this.plot.box.x,
+      (x) => app.seek(this.plot.atX(x) / app.model.timeStep),
+      () => app.released(),
+    );
   }
 
   draw() {
@@ -21,10 +25,12 @@ class Series {
       plot.axes(app.label("t"), app.label(app.payload.names[c]), { xTicks: bottom, yAngle: app.payload.angles[c] });
       const at = (p) => (k) => [k * dt, p.q[k][c]];
       plot.clipped((g) => {
-        for (const other of fan) plot.line(Math.min(other.length, last + 1), at(other), colours.model, { width: 0.8, alpha: 0.25, from: first });
-        if (run) plot.line(Math.min(run.q.length, last + 1), at(run), colours.data, { width: 3, from: first });
-        plot.line(Math.min(path.length, last + 1), at(path), colours.model, { from: first });
-        if (truth && app.shows.truth) plot.line(Math.min(truth.length, last + 1), at(truth), colours.truth, { dash: [5, 4], from: first });
+        const draw = (p, colour, style) =>
+          plot.line(Math.min(p.q.length, last + 1), at(p), colour, { from: first, ...style });
+        for (const other of fan) draw(other, colours.model, { width: 0.8, alpha: 0.25 });
+        if (run) draw(run, colours.data, { width: 3 });
+        draw(path, colours.model, {});
+        if (truth && app.shows.truth) draw(truth, colours.truth, { dash: [5, 4] });
         g.strokeStyle = colours.ink;
         g.lineWidth = 1;
         g.beginPath();
