@@ -8,16 +8,21 @@ READY := .venv/.ready
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 
-.PHONY: demo test test-all lint format bench setup clean
+.PHONY: demo test test-all test-browser lint format bench setup clean
 
 demo: $(READY)  ## the main job end to end, into demo/
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh demo
 
 test: $(READY)  ## the tests, without the slow ones
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not browser"
 
 test-all: $(READY)  ## every test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-browser: $(READY)  ## the explorer page in Debian's Chromium, installed if that is possible
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get install -y -qq \
+	  --no-install-recommends chromium >/dev/null 2>&1; } || echo "chromium is not here and cannot be installed"
+	$(BIN)/python -m pytest -m browser -rs tests/explorer
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .

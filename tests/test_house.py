@@ -21,6 +21,7 @@ ROOMS = (
     "estimator",
     "evaluation",
     "reports",
+    "explorer",
     "reproduction",
     "cli",
 )

@@ -27,6 +27,7 @@ COMMANDS = (
     "reconstruct",
     "reproduce",
     "report",
+    "explore",
     "bench",
 )
 

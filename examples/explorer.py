@@ -1,0 +1,74 @@
+"""Train two small models, write their explorer pages and draw the pictures of docs/explorer.md.
+
+`python examples/explorer.py [FOLDER]`: the pages go to FOLDER (by default explorer/), the pictures
+to docs/. The pictures need playwright and Debian's Chromium (`apt-get install chromium`).
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+import dhn
+from dhn.explorer import write_explorer
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def train(folder: Path) -> None:
+    """Pendulums and stars that start anywhere, so that there is something to explore."""
+    swing = {"theta1": (-1.6, 1.6), "theta2": (-1.6, 1.6)}
+    for system, initial, steps in (
+        ("double_pendulum", swing, 8000),
+        ("henon_heiles", None, 4000),
+    ):
+        data = dhn.simulate(system, trajectories=400, seed=0, initial=initial)
+        new = dhn.simulate(system, trajectories=12, seed=1, initial=initial)
+        model = dhn.DHN().fit(data, steps=steps)
+        size = write_explorer(folder / f"{system}.html", model, new, train=data)
+        print(f"{folder / system}.html: {size / 1000:.0f} kB")
+
+
+def pendulum(page: Page) -> None:
+    """Both bobs held to the side and let go, some seconds later."""
+    page.evaluate("explorer.app.begin([1.5, -0.4], [0, 0]); explorer.app.seek(0)")
+    page.wait_for_timeout(6000)
+    page.evaluate("explorer.app.seek(75)")
+
+
+def section(page: Page) -> None:
+    """Orbits of one energy, each started by a click."""
+    page.click("text=Poincaré section")
+    page.evaluate("explorer.app.begin([0, -0.12], [0.29, 0.02])")
+    box = page.locator("#portrait").bounding_box()
+    assert box is not None
+    for x, y in ((0.44, 0.5), (0.5, 0.4), (0.56, 0.5), (0.62, 0.46), (0.68, 0.5), (0.52, 0.62)):
+        page.wait_for_timeout(1000)
+        page.mouse.click(box["x"] + x * box["width"], box["y"] + y * box["height"])
+    while page.evaluate("explorer.app.section.unfinished"):
+        page.wait_for_timeout(200)
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    train(folder)
+    with sync_playwright() as play:
+        browser = play.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        for system, act, picture, theme in (
+            ("double_pendulum", pendulum, "explorer.png", "light"),
+            ("henon_heiles", section, "explorer-section.png", "dark"),
+        ):
+            page = browser.new_page(viewport={"width": 1360, "height": 830}, color_scheme=theme)
+            page.goto((folder / f"{system}.html").resolve().as_uri())
+            page.wait_for_timeout(1000)
+            act(page)
+            page.wait_for_timeout(500)
+            page.screenshot(path=DOCS / picture)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "explorer"))

@@ -1,0 +1,77 @@
+"""`dhn explore`: a page in which a trained model runs."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+import tyro
+
+from dhn.cli.arguments import Json, RunFolder, Seed, check_writable
+from dhn.cli.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """Write one HTML page that runs a trained model: drag a state, see the predicted motion.
+
+    Example: dhn explore runs/dp test.npz -o explorer.html --open
+
+    The page is a single file without a server. It can be sent, and opened without a network.
+    """
+
+    run: RunFolder
+    data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE")] = None
+    """Trajectories to start from and to compare with; the training data by default, where the run
+    still finds them."""
+    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="PAGE")] = None
+    """The page; explorer.html in the run's folder by default."""
+    title: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
+    """Heading of the page; the system's name by default."""
+    open: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Show the page in the browser."""
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Export the model and what is known of its data."""
+    output = args.output or args.run / "explorer.html"
+    if args.run.is_dir():
+        check_writable(output)
+
+    from dhn.cli.compilation import use_cache
+    from dhn.cli.sources import recall
+    from dhn.estimator import load
+    from dhn.explorer import write_explorer
+    from dhn.files import read
+
+    use_cache()
+    model = load(args.run)
+    train = recall(model, args.run, "train")
+    data = None if args.data is None else read(args.data)
+    size = write_explorer(output, model, data, train=train, title=args.title, seed=args.seed)
+    values = {
+        "page": str(output),
+        "bytes": size,
+        "data": None if args.data is None else str(args.data),
+        "training_data": train is not None,
+        "models": 1 + len(model.members),
+    }
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(output.resolve().as_uri())
+    return Result(values, lambda console: _draw(console, values))
+
+
+def _draw(console: "Console", values: dict[str, Any]) -> None:
+    console.print(f"page: {values['page']} ({values['bytes'] / 1000:.0f} kB)", soft_wrap=True)
+    if not values["training_data"]:
+        seen = f"the states of {values['data']}" if values["data"] else "no data"
+        console.print(f"the run's training data were not found: the page shows {seen} in grey")
+    if values["models"] > 1:
+        console.print(f"of the {values['models']} models of this ensemble the page runs the first")
