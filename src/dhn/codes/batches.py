@@ -1,6 +1,8 @@
 """Any number of trajectories through functions compiled for one batch size, on all cores."""
 
+import contextlib
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,21 +15,29 @@ WORTH_SPLITTING = 64
 """Rows below which a second core is not worth a second batch."""
 
 
-def in_batches(function: Callable, arrays, batch_size: int):
+_ALONE = threading.Lock()
+
+
+def in_batches(function: Callable, arrays, batch_size: int, *, side_by_side: bool = True):
     """Call `function` on batches of rows of `arrays` (a pytree) and join what it returns.
+
+    Programs with QR decompositions must not run `side_by_side`: jaxlib shares one pool of threads
+    among them and deadlocks (tests/reconstruct/test_hang.py). They wait for each other, also when
+    several threads of the caller ask at once.
 
     The last batch is padded by repeating a row, so the number of trajectories bounds neither
     memory nor the number of compilations. On a CPU there are at least as many batches as cores,
     side by side: the small products of one batch cannot be shared among cores.
     """
     n = jax.tree.leaves(arrays)[0].shape[0]
-    threads = _cores() if n >= WORTH_SPLITTING and jax.default_backend() == "cpu" else 1
+    shared = side_by_side and n >= WORTH_SPLITTING and jax.default_backend() == "cpu"
+    threads = _cores() if shared else 1
     batch = min(batch_size, max(MIN_BATCH, 1 << (-(-n // threads) - 1).bit_length()))
     wide = jnp.zeros(()).dtype == jnp.float64  # the setting belongs to the thread that made it
 
     def one_batch(first: int):
         rows = np.minimum(np.arange(first, first + batch), n - 1)
-        with jax.enable_x64(wide):
+        with jax.enable_x64(wide), contextlib.nullcontext() if side_by_side else _ALONE:
             result = function(jax.tree.map(lambda x: jnp.asarray(x[rows]), arrays))
             return jax.tree.map(lambda x: np.asarray(x)[: n - first], result)
 

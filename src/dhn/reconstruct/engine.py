@@ -229,7 +229,9 @@ class _Job:
         others = jnp.asarray(self.prior.codes)
         scatter = np.maximum(path.misfit, 1.0)[:, None, None]
         parts = (path.code, path.hessian / scatter)
-        return CodeGaussian(*in_batches(lambda x: _local(*x, others), parts, BATCH))
+        return CodeGaussian(
+            *in_batches(lambda x: _local(*x, others), parts, BATCH, side_by_side=False)
+        )
 
     def question(self, part, states: int) -> tuple[Question, CodeGaussian, Float[Array, " k"]]:
         values, weight, guess, between, gaussian = part
@@ -277,7 +279,9 @@ class _Job:
                 iterations=jnp.full(len(code), found.iterations, jnp.float64),
             )
 
-        return _Path(*in_batches(run, (code, self.parts(rows, states, gaussian)), BATCH))
+        return _Path(
+            *in_batches(run, (code, self.parts(rows, states, gaussian)), BATCH, side_by_side=False)
+        )
 
     def draw(
         self, path: _Path, gaussian: CodeGaussian, T: int, key: Key[Array, ""]
@@ -296,7 +300,7 @@ class _Job:
 
         scatter, rows = np.sqrt(np.maximum(path.misfit, 1.0)), np.arange(len(path.code))
         parts = (path.code, scatter, rows, self.parts(rows, path.states, gaussian))
-        states, code = in_batches(run, parts, BATCH)
+        states, code = in_batches(run, parts, BATCH, side_by_side=False)
         return _with_tail(self.model, states, self.prior.mean + code @ self.prior.basis.T, T)
 
     def posterior(
@@ -323,7 +327,7 @@ class _Job:
         # A trajectory that the model explains worse than usual has a wider posterior.
         scatter = np.sqrt(np.maximum(path.misfit, 1.0))
         parts = (path.code, scatter, self.parts(np.arange(n), whole, gaussian))
-        states, code, deviation, code_root = in_batches(run, parts, BATCH)
+        states, code, deviation, code_root = in_batches(run, parts, BATCH, side_by_side=False)
         sound = np.isfinite(states).all((1, 2))
         states = np.where(sound[:, None, None], states, whole)
         states[:, span:] = whole[:, span:]
