@@ -1,0 +1,1 @@
+"""Mechanics fitted from measured positions by the marginal likelihood of whole runs."""
