@@ -11,11 +11,16 @@ from jaxtyping import Float, Int
 
 from dhn.mechanics.filtering import Rows, iterate, run_filter
 from dhn.mechanics.layout import Layout
-from dhn.mechanics.rows import LENGTHS, Run, Scale, rounded_up, stacked
+from dhn.mechanics.motion import energy
+from dhn.mechanics.rows import Run, Scale, rounded_up, stacked
 from dhn.mechanics.sensor import reading
 
 PASSES = 3
 """Of the iterated smoother; later ones change nothing visible."""
+BATCHES = (4, 64)
+"""Pieces side by side; two shapes, so that new data rarely compile anew."""
+SPANS = (64, 128, 256, 512, 1024, 2048, 4096)
+"""Rows of a piece, for the same reason."""
 
 
 @final
@@ -27,6 +32,21 @@ class Mechanics:
     scale: Scale
     theta: Float[np.ndarray, "R P"]
     width: Float[np.ndarray, " d"]
+
+    def energy(
+        self, q: Float[np.ndarray, "L d"], v: Float[np.ndarray, "L d"], system: int = 0
+    ) -> Float[np.ndarray, " L"]:
+        """Energy of scaled states, in the data's units per inertia of the first coordinate.
+
+        Arguments: q, v: (L, d); system: index.
+        Returns: (L,).
+        """
+        with jax.enable_x64(True):
+            theta = jnp.asarray(self.theta[system])
+            found = jax.vmap(lambda q, v: energy(self.layout, theta, q, v))(
+                jnp.asarray(q), jnp.asarray(v)
+            )
+        return np.asarray(found) * (self.scale.size[0] / self.scale.time) ** 2
 
 
 @final
@@ -76,13 +96,13 @@ def predict(
     Returns: arrays padded to the longest piece.
     """
     length = max(len(x) for x in pieces)
-    found = []
-    for start in range(0, len(pieces), BATCH):
-        part = pieces[start : start + BATCH]
-        padded = rounded_up(length, LENGTHS)
-        rows = stacked(part, mechanics.scale, mechanics.layout.angles, padded, causal)
+    found, batch = [], BATCHES[-1]
+    for start in range(0, len(pieces), batch):
+        part = pieces[start : start + batch]
+        shape = (rounded_up(len(part), BATCHES), rounded_up(length, SPANS))
+        rows = stacked(part, mechanics.scale, mechanics.layout.angles, shape, causal)
         index = np.zeros(rows.step.shape[0], int)
-        index[: len(part)] = systems[start : start + BATCH]
+        index[: len(part)] = systems[start : start + batch]
         with jax.enable_x64(True):
             out = _predict(
                 mechanics.layout, jnp.asarray(mechanics.theta[index]), rows, mechanics.width,
@@ -90,10 +110,6 @@ def predict(
             )  # fmt: skip
         found.append([np.asarray(x)[: len(part), :length] for x in out])
     return Predicted(*(np.concatenate(x) for x in zip(*found, strict=True)))
-
-
-BATCH = 64
-"""Pieces side by side: more would fall out of the cache."""
 
 
 @functools.partial(jax.jit, static_argnames=("layout", "substeps"))

@@ -210,17 +210,17 @@ def rounded_up(number: int, steps: tuple[int, ...]) -> int:
 
 
 def stacked(
-    pieces: list[Run], scale: Scale, angles: tuple[bool, ...], length: int | None = None,
+    pieces: list[Run], scale: Scale, angles: tuple[bool, ...], shape: tuple[int, int] | None = None,
     causal: int | None = None,
 ) -> Rows:  # fmt: skip
     """Stretches as arrays of one shape, with a first state each from a local polynomial.
 
-    Arguments: pieces; scale; angles; length: rows to pad to; causal: rows of each piece that the
-        first state may be read from.
-    Returns: the rows, with leading axis one of `COUNTS`; padding has no measurements.
+    Arguments: pieces; scale; angles; shape: pieces and rows to pad to; causal: rows of each
+        piece that the first state may be read from.
+    Returns: the rows, by default of a shape in `COUNTS` and `LENGTHS`; padding has no measurements.
     """
-    length = length or rounded_up(max(len(x) for x in pieces), LENGTHS)
-    count, d = rounded_up(len(pieces), COUNTS), len(angles)
+    longest, d = max(len(x) for x in pieces), len(angles)
+    count, length = shape or (rounded_up(len(pieces), COUNTS), rounded_up(longest, LENGTHS))
     step, y = np.zeros((count, length)), np.zeros((count, length, d))
     seen, mean = np.zeros((count, length, d)), np.zeros((count, 3 * d))
     for k, piece in enumerate(pieces):

@@ -13,7 +13,7 @@ from dhn.trajectories.origins import origins
 
 OBSERVED = 32
 """Positions that a forecast starts from."""
-MOST = 96
+MOST = 128
 """Windows of a validation part."""
 
 
