@@ -55,6 +55,7 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
         "sine2": ("potential", force), "cosine2": ("potential", force),
         "force": ("potential", force), "square": ("potential", force / size**2),
         "cube": ("potential", force / size**3),
+        "link_square": ("potential", force / size**2), "link_cube": ("potential", force / size**3),
         "viscous": ("friction", force * time / size), "dry": ("friction", force),
         "drag": ("friction", force * time**2 / size**2),
         "phase": ("sensor", np.ones(d)), "even": ("sensor", size), "odd": ("sensor", size),

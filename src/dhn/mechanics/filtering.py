@@ -1,13 +1,12 @@
 """Extended Kalman filter and iterated smoother of the state (q, v, β), β the slow error."""
 
-import dataclasses
-from typing import final
+from typing import NamedTuple, final
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from dhn.mechanics.layout import Layout
+from dhn.mechanics.layout import Layout, Numbers
 from dhn.mechanics.motion import advance
 from dhn.mechanics.sensor import reading
 
@@ -16,51 +15,47 @@ GATE = 5.0
 TURN = 6.283185307179586  # 2π
 
 
-@jax.tree_util.register_dataclass
 @final
-@dataclasses.dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Measurements of one stretch of a run, in scaled units; every leaf may have leading axes."""
 
-    step: Float[Array, "*b L"]
+    step: Float[Numbers, "*b L"]
     """Time since the row before; 0 for the first row and for padding."""
-    y: Float[Array, "*b L d"]
+    y: Float[Numbers, "*b L d"]
     """Readings; any number where `seen` is 0."""
-    seen: Float[Array, "*b L d"]
+    seen: Float[Numbers, "*b L d"]
     """1 for a measurement, 0 for a lost or future one."""
-    mean: Float[Array, "*b n"]
+    mean: Float[Numbers, "*b n"]
     """State before the first row; n = 3d."""
-    spread: Float[Array, "*b 2d"]
+    spread: Float[Numbers, "*b m"]
     """Standard deviations of its q and v; those of the slow error are a coefficient."""
 
 
-@jax.tree_util.register_dataclass
 @final
-@dataclasses.dataclass(frozen=True)
-class Filtered:
+class Filtered(NamedTuple):
     """What a pass over the rows gives, L rows of n = 3d numbers."""
 
-    innovation: Float[Array, "*b L d"]
+    innovation: Float[Numbers, "*b L d"]
     """Measurement minus prediction, 0 where nothing was seen or the gate closed."""
-    variance: Float[Array, "*b L d"]
+    variance: Float[Numbers, "*b L d"]
     """Its predicted variance, 1 where nothing was seen."""
-    used: Float[Array, "*b L d"]
-    gated: Float[Array, "*b L d"]
-    mean: Float[Array, "*b L n"]
-    covariance: Float[Array, "*b L n n"]
-    mean_before: Float[Array, "*b L n"]
+    used: Float[Numbers, "*b L d"]
+    gated: Float[Numbers, "*b L d"]
+    mean: Float[Numbers, "*b L n"]
+    covariance: Float[Numbers, "*b L n n"]
+    mean_before: Float[Numbers, "*b L n"]
     """Predicted from the row before."""
-    covariance_before: Float[Array, "*b L n n"]
-    transition: Float[Array, "*b L n n"]
+    covariance_before: Float[Numbers, "*b L n n"]
+    transition: Float[Numbers, "*b L n n"]
 
 
 def run_filter(
     layout: Layout,
-    theta: Float[Array, " P"],
+    theta: Float[Numbers, " P"],
     rows: Rows,
-    width: Float[Array, " d"],
+    width: Float[Numbers, " d"],
     substeps: int,
-    about: Float[Array, "L n"] | None = None,
+    about: Float[Numbers, "L n"] | None = None,
 ) -> Filtered:
     """One pass over a stretch. Rows without measurements are predictions: forecasts, too.
 
@@ -143,7 +138,7 @@ def run_filter(
 
 def smooth(
     found: Filtered,
-) -> tuple[Float[Array, "L n"], Float[Array, "L n n"]]:
+) -> tuple[Float[Numbers, "L n"], Float[Numbers, "L n n"]]:
     """Rauch-Tung-Striebel smoother.
 
     Arguments: found: a pass of the filter.
@@ -173,12 +168,12 @@ def smooth(
 
 def iterate(
     layout: Layout,
-    theta: Float[Array, " P"],
+    theta: Float[Numbers, " P"],
     rows: Rows,
-    width: Float[Array, " d"],
+    width: Float[Numbers, " d"],
     substeps: int,
     passes: int,
-) -> tuple[Filtered, Float[Array, "L n"], Float[Array, "L n n"]]:
+) -> tuple[Filtered, Float[Numbers, "L n"], Float[Numbers, "L n n"]]:
     """Filter and smooth, each pass linearised about the smoothed path of the one before.
 
     Arguments: as `run_filter`; passes: how many times after the first.

@@ -29,6 +29,8 @@ KEEP = 0.97
 EVIDENCE = 2.0
 """Nats of training likelihood that a group must gain for each of its coefficients, so that chance
 on a short validation part keeps none."""
+DIFFERENT = 0.5
+"""Runs are different systems from the start if coefficients of their own halve the error."""
 HALF = np.pi
 """Half a period in scaled time."""
 AFTER: dict[str, str] = {"sensor, second order": "sensor"}
@@ -70,7 +72,7 @@ def fit_mechanics(
     )  # fmt: skip
     best = search.first(systems)
     best = search.forward(best, tuple(GROUPS) if groups is None else groups)
-    best = search.last(best)
+    best = search.last(search.apart(best, systems))
     return search.model(best, time.monotonic() - begun)
 
 
@@ -165,38 +167,49 @@ class _Search:
         return _Candidate(groups, each, scored, error)
 
     def first(self, systems: str | None) -> _Candidate:
-        """Viscous friction and white noise; one system for all runs or one for each."""
+        """Viscous friction and white noise; one system for all runs or one for each.
+
+        Where runs differ as the lengths of pendulums do, one system for all fails at once.
+        """
         several = len(self.names) > 1 and (systems == "each" or (systems is None and self.known))
-        found = []
-        if systems != "each" or not several:
-            found.append(self.fitted(self.start.theta[None], (), False, LAST_ITERATIONS))
-            self.note("viscous friction", found[-1], None)
         if several:
-            theta = np.stack(
-                [
-                    start_from(
-                        self.layout,
-                        [x for x in self.runs if self.system[x.source] == k],
-                        self.scale,
-                    ).theta
-                    for k in range(len(self.names))
-                ]
-            )
-            shared = ~self.own(True)
-            theta[:, shared] = np.median(theta[:, shared], axis=0)
-            found.append(self.fitted(theta, (), True, LAST_ITERATIONS))
-            self.note(
-                "a system for each run", found[-1], found[0].error if len(found) > 1 else None
-            )
-        best = found[0]
-        if len(found) > 1 and found[1].error < KEEP * best.error:
-            best = found[1]
-        if not np.isfinite(best.error):
+            each = self.fitted(self.each_start(), (), True, LAST_ITERATIONS)
+            if systems == "each":
+                self.note("a system for each run", each, None)
+                return self.usable(each)
+        one = self.fitted(self.start.theta[None], (), False, LAST_ITERATIONS)
+        self.note("viscous friction", one, None)
+        if several and each.error < DIFFERENT * one.error:
+            self.note("a system for each run", each, one.error)
+            return each
+        return self.usable(one)
+
+    def apart(self, best: _Candidate, systems: str | None) -> _Candidate:
+        """At last, coefficients of their own for every run, if validation gains by them."""
+        if best.each or systems is not None or len(self.names) == 1 or not self.known:
+            return best
+        theta = np.repeat(best.scored.theta, len(self.names), axis=0)
+        each = self.fitted(theta, best.groups, True, TRIAL_ITERATIONS)
+        kept = self.evident(best, each) and each.error < KEEP * best.error
+        self.note("a system for each run", each, best.error, kept)
+        return each if kept else best
+
+    def each_start(self) -> Float[np.ndarray, "R P"]:
+        """A regression for every run, what they share from all."""
+        own = [[x for x in self.runs if self.system[x.source] == k] for k in range(len(self.names))]
+        theta = np.stack([start_from(self.layout, x, self.scale).theta for x in own])
+        shared = ~self.own(True)
+        theta[:, shared] = self.start.theta[shared]
+        return theta
+
+    def usable(self, one: _Candidate) -> _Candidate:
+        """A model whose forecasts are numbers, or a `UserError`."""
+        if not np.isfinite(one.error):
             raise UserError(
                 "the equations of motion could not be fitted: forecasts of the validation part "
                 "diverge. Check which coordinates are angles, and the units of time."
             )
-        return best
+        return one
 
     def forward(self, best: _Candidate, allowed: tuple[str, ...]) -> _Candidate:
         """Add the group that gains most, as long as one gains 3 %; then try pairs of the rest."""

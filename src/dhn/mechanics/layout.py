@@ -4,13 +4,17 @@ import dataclasses
 import functools
 from typing import final
 
+import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+Numbers = jax.Array | np.ndarray
+"""What the equations take: traced or plain arrays."""
 PER_PAIR = ("inertia", "stiffness")
 """Blocks with one entry for each pair i >= j, row by row of a lower triangle."""
 PER_COORDINATE = (
     "phase", "sine", "cosine", "sine2", "cosine2", "force", "square", "cube",
+    "link_square", "link_cube",
     "viscous", "dry", "drag",
     "even", "odd", "even2", "odd2", "marker_even", "marker_odd",
     "log_white", "log_kick", "log_slow", "log_slow_time",
@@ -28,6 +32,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "marker": ("marker_even", "marker_odd"),
     "second harmonic": ("sine2", "cosine2"),
     "nonlinear spring": ("square", "cube"),
+    "nonlinear coupling": ("link_square", "link_cube"),
 }
 """Blocks that are added to the first model only if validation gains by them."""
 
@@ -115,6 +120,7 @@ class Layout:
         angle = np.array(self.angles)
         chain = angle & np.concatenate([[False], angle[:-1]])
         where = {"marker": chain, "second harmonic": angle, "nonlinear spring": ~angle}
+        where["nonlinear coupling"] = ~angle & np.concatenate([[False], ~angle[:-1]])
         for block in GROUPS[name]:
             active[self.slices[block]] = where.get(name, np.ones(self.dim, bool))
         return active
@@ -144,6 +150,7 @@ class Layout:
         """
         precision = np.zeros(self.size)
         widths = {"dry": 0.3, "drag": 0.3, "sine2": 0.3, "cosine2": 0.3, "square": 0.5, "cube": 0.5}
+        widths |= {"link_square": 0.5, "link_cube": 0.5}
         widths |= {k: 0.1 for k in ("even", "odd", "even2", "odd2", "marker_even", "marker_odd")}
         widths |= {"log_slow_time": 1.5, "log_slow": 3.0, "log_kick": 3.0, "phase": 0.3}
         for name, width in widths.items():

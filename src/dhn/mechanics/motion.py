@@ -8,12 +8,12 @@ matrix and `m = L Lᵀ` is positive definite, so is their elementwise product, f
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from dhn.mechanics.layout import Layout
+from dhn.mechanics.layout import Layout, Numbers
 
 
-def constant_masses(layout: Layout, theta: Float[Array, " P"]) -> Float[Array, "d d"]:
+def constant_masses(layout: Layout, theta: Float[Numbers, " P"]) -> Float[Numbers, "d d"]:
     """`m = L Lᵀ` from the entries of L, its diagonal as logarithms.
 
     Arguments: layout; theta: (P,) coefficients.
@@ -25,7 +25,7 @@ def constant_masses(layout: Layout, theta: Float[Array, " P"]) -> Float[Array, "
     return (lower[:, None, :] * lower[None, :, :]).sum(-1)
 
 
-def triangle(layout: Layout, entries: Float[Array, " pairs"]) -> Float[Array, "d d"]:
+def triangle(layout: Layout, entries: Float[Numbers, " pairs"]) -> Float[Numbers, "d d"]:
     """A lower triangular matrix from its entries row by row.
 
     Arguments: layout; entries: (d (d + 1) / 2,).
@@ -37,7 +37,7 @@ def triangle(layout: Layout, entries: Float[Array, " pairs"]) -> Float[Array, "d
     return jnp.where(np.tri(layout.dim, dtype=bool), entries[place], 0.0)
 
 
-def stiffness(layout: Layout, theta: Float[Array, " P"]) -> Float[Array, "d d"]:
+def stiffness(layout: Layout, theta: Float[Numbers, " P"]) -> Float[Numbers, "d d"]:
     """The symmetric matrix of springs.
 
     Arguments: layout; theta: (P,).
@@ -48,8 +48,8 @@ def stiffness(layout: Layout, theta: Float[Array, " P"]) -> Float[Array, "d d"]:
 
 
 def differences(
-    layout: Layout, theta: Float[Array, " P"], q: Float[Array, " d"]
-) -> Float[Array, "d d"]:
+    layout: Layout, theta: Float[Numbers, " P"], q: Float[Numbers, " d"]
+) -> Float[Numbers, "d d"]:
     """`δ_ij` of the module's docstring.
 
     Arguments: layout; theta: (P,); q: (d,).
@@ -60,8 +60,8 @@ def differences(
 
 
 def mass_matrix(
-    layout: Layout, theta: Float[Array, " P"], q: Float[Array, " d"]
-) -> Float[Array, "d d"]:
+    layout: Layout, theta: Float[Numbers, " P"], q: Float[Numbers, " d"]
+) -> Float[Numbers, "d d"]:
     """`M(q)`; momenta are `p = M(q) v`.
 
     Arguments: layout; theta: (P,); q: (d,).
@@ -70,7 +70,9 @@ def mass_matrix(
     return constant_masses(layout, theta) * jnp.cos(differences(layout, theta, q))
 
 
-def potential(layout: Layout, theta: Float[Array, " P"], q: Float[Array, " d"]) -> Float[Array, ""]:
+def potential(
+    layout: Layout, theta: Float[Numbers, " P"], q: Float[Numbers, " d"]
+) -> Float[Numbers, ""]:
     """`V(q)`: harmonics of angles, polynomials of other coordinates, springs between all.
 
     Arguments: layout; theta: (P,); q: (d,).
@@ -81,10 +83,12 @@ def potential(layout: Layout, theta: Float[Array, " P"], q: Float[Array, " d"]) 
     round_ += -part["sine2"] * jnp.cos(2 * q) / 2 + part["cosine2"] * jnp.sin(2 * q) / 2
     along = part["force"] * q + part["square"] * q**3 / 3 + part["cube"] * q**4 / 4
     springs = 0.5 * (q[:, None] * stiffness(layout, theta) * q[None, :]).sum()
+    stretch = q - jnp.concatenate([jnp.zeros(1), q[:-1]])
+    along += part["link_square"] * stretch**3 / 3 + part["link_cube"] * stretch**4 / 4
     return (round_ + along).sum() + springs
 
 
-def joint_rates(layout: Layout, v: Float[Array, " d"]) -> Float[Array, " d"]:
+def joint_rates(layout: Layout, v: Float[Numbers, " d"]) -> Float[Numbers, " d"]:
     """Rates at which friction acts: between neighbouring links of a chain, else of a coordinate.
 
     Arguments: layout; v: (d,).
@@ -95,10 +99,10 @@ def joint_rates(layout: Layout, v: Float[Array, " d"]) -> Float[Array, " d"]:
 
 def friction(
     layout: Layout,
-    theta: Float[Array, " P"],
-    v: Float[Array, " d"],
-    width: Float[Array, " d"],
-) -> Float[Array, " d"]:
+    theta: Float[Numbers, " P"],
+    v: Float[Numbers, " d"],
+    width: Float[Numbers, " d"],
+) -> Float[Numbers, " d"]:
     """Generalised force of friction; its power `v · force` is never positive.
 
     Arguments: layout; theta: (P,); v: (d,); width: (d,) rate at which dry friction is smoothed.
@@ -114,11 +118,11 @@ def friction(
 
 def acceleration(
     layout: Layout,
-    theta: Float[Array, " P"],
-    q: Float[Array, " d"],
-    v: Float[Array, " d"],
-    width: Float[Array, " d"],
-) -> Float[Array, " d"]:
+    theta: Float[Numbers, " P"],
+    q: Float[Numbers, " d"],
+    v: Float[Numbers, " d"],
+    width: Float[Numbers, " d"],
+) -> Float[Numbers, " d"]:
     """Solve the Euler-Lagrange equations for the accelerations.
 
     Arguments: layout; theta: (P,); q, v: (d,); width: (d,) as in `friction`.
@@ -130,13 +134,16 @@ def acceleration(
     slope += part["sine2"] * jnp.sin(2 * q) + part["cosine2"] * jnp.cos(2 * q)
     slope += part["force"] + part["square"] * q**2 + part["cube"] * q**3
     slope += (stiffness(layout, theta) * q[None, :]).sum(-1)
+    stretch = q - jnp.concatenate([jnp.zeros(1), q[:-1]])
+    pull = part["link_square"] * stretch**2 + part["link_cube"] * stretch**3
+    slope += pull - jnp.concatenate([pull[1:], jnp.zeros(1)])
     spin = jnp.where(np.array(layout.angles), v**2, 0.0)
     centrifugal = (masses * jnp.sin(turn) * spin[None, :]).sum(-1)
     right = friction(layout, theta, v, width) - slope - centrifugal
     return solve_small(masses * jnp.cos(turn), right)
 
 
-def solve_small(matrix: Float[Array, "d d"], right: Float[Array, " d"]) -> Float[Array, " d"]:
+def solve_small(matrix: Float[Numbers, "d d"], right: Float[Numbers, " d"]) -> Float[Numbers, " d"]:
     """Gaussian elimination without pivots, unrolled: a positive definite matrix needs none.
 
     Arguments: matrix: (d, d) positive definite; right: (d,).
@@ -148,7 +155,7 @@ def solve_small(matrix: Float[Array, "d d"], right: Float[Array, " d"]) -> Float
         for i in range(k + 1, d):
             factor = rows[i][k] / rows[k][k]
             rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
-    found: list[Array] = [right[0]] * d
+    found: list[jax.Array] = [right[0]] * d
     for i in reversed(range(d)):
         rest = sum((rows[i][j] * found[j] for j in range(i + 1, d)), start=jnp.zeros(()))
         found[i] = (rows[i][d] - rest) / rows[i][i]
@@ -156,8 +163,8 @@ def solve_small(matrix: Float[Array, "d d"], right: Float[Array, " d"]) -> Float
 
 
 def energy(
-    layout: Layout, theta: Float[Array, " P"], q: Float[Array, " d"], v: Float[Array, " d"]
-) -> Float[Array, ""]:
+    layout: Layout, theta: Float[Numbers, " P"], q: Float[Numbers, " d"], v: Float[Numbers, " d"]
+) -> Float[Numbers, ""]:
     """Kinetic and potential energy.
 
     Arguments: layout; theta: (P,); q, v: (d,).
@@ -174,18 +181,18 @@ _WEIGHT = np.array([1.0, 2.0, 2.0, 1.0]) / 6
 
 def advance(
     layout: Layout,
-    theta: Float[Array, " P"],
-    state: Float[Array, " 2d"],
-    step: Float[Array, ""],
-    width: Float[Array, " d"],
+    theta: Float[Numbers, " P"],
+    state: Float[Numbers, " m"],
+    step: Float[Numbers, ""],
+    width: Float[Numbers, " d"],
     substeps: int,
-) -> Float[Array, " 2d"]:
+) -> Float[Numbers, " m"]:
     """The state a time `step` later, by Runge-Kutta steps of order four.
 
     Stages are scanned, so that the equations of motion are compiled once.
 
-    Arguments: layout; theta: (P,); state: (2d,) q and v; step; width: (d,); substeps.
-    Returns: (2d,).
+    Arguments: layout; theta: (P,); state: (m,) q and v, m = 2d; step; width: (d,); substeps.
+    Returns: (m,).
     """
     d, h = layout.dim, step / substeps
 

@@ -24,6 +24,8 @@ HOLE = 1.5
 """A step longer than so many usual ones is filled with rows without measurements."""
 WIDEST_HOLE = 2.0
 """Periods; a longer hole begins a new run."""
+ALIKE = 20.0
+"""Coordinates whose spreads differ by less are taken to have one unit."""
 START_SPREAD = (0.1, 0.3)
 """Spread of the state before the first row, q in scaled units and v in its own spread."""
 
@@ -109,9 +111,13 @@ def scale_of(data: Trajectories, relative: bool = False) -> Scale:
         )
     mean = (y * seen).sum((0, 1)) / seen.sum((0, 1))
     deviation = np.sqrt((((y - mean) * seen) ** 2).sum((0, 1)) / seen.sum((0, 1)))
-    offset, size = np.where(angle, 0.0, mean), np.where(angle, 1.0, deviation)
-    if (size <= 0).any():
+    if (deviation <= 0).any():
         raise UserError("a coordinate never changes; leave it out.")
+    if not angle.all():  # one unit for all lengths, so that springs see differences
+        lengths = deviation[~angle]
+        if lengths.max() < ALIKE * lengths.min():
+            deviation = np.full_like(deviation, np.sqrt((lengths**2).mean()))
+    offset, size = np.where(angle, 0.0, mean), np.where(angle, 1.0, deviation)
     rough = Scale(1.0, offset, size, np.ones(data.dim), step, relative)
     q, v = _velocities(data, rough, 9)
     dense = data.replace(q=q, v=v, p=None, known=np.isfinite(q).all(-1))

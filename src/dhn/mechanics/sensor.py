@@ -2,12 +2,14 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from dhn.mechanics.layout import Layout
+from dhn.mechanics.layout import Layout, Numbers
 
 
-def reading(layout: Layout, theta: Float[Array, " P"], q: Float[Array, " d"]) -> Float[Array, " d"]:
+def reading(
+    layout: Layout, theta: Float[Numbers, " P"], q: Float[Numbers, " d"]
+) -> Float[Numbers, " d"]:
     """The reading without slow error and noise.
 
     Angles: `q + s1 (cos q - 1) + s2 sin q + ...` and, along a chain, sine and cosine of the
