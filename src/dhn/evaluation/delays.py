@@ -12,14 +12,17 @@ from typing import final
 
 import numpy as np
 from jaxtyping import Float
+from scipy.linalg import cho_factor, cho_solve
 
 from dhn.trajectories import Trajectories
 from dhn.trajectories.segments import run_of
 
 MOST = 2500
 """Training windows; a kernel matrix of more takes minutes."""
+FEWER = 1000
+"""Training windows while settings are chosen."""
 DELAYS = {"linear": (4, 8, 16, 24, 32), "kernel ridge": (8, 12, 16), "nearest window": (4, 8, 16)}
-RIDGES = (1e-8, 1e-6, 1e-4, 1e-2)
+RIDGES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 WIDTHS = (1.0, 3.0, 10.0)
 """Widths of the kernel over the median distance of two windows."""
 NEIGHBOURS = (1, 3)
@@ -69,29 +72,31 @@ def delay_forecasts(
     shown, hidden = _filled(validation[:, :seen]), validation.q[:, seen:]
     hidden = np.where(np.asarray(validation.known)[:, seen:, None], hidden, np.nan)
     until = min(until, hidden.shape[1])
-    winding = _winding(train)
+    winding, zero = _winding(train), _zero(train)
+    train = train.replace(q=_aligned(train.q, zero, winding, train.angles)[0], v=None, p=None)
+    shown, shift = _aligned(shown, zero, winding, train.angles)
+    hidden = hidden - shift
+    start, ahead_shift = _aligned(_filled(observed), zero, winding, train.angles)
     groups = _groupings(train, validation, observed)
     found = []
     for name, delays in DELAYS.items():
-        best: tuple[float, str, np.ndarray] | None = None
+        best: tuple[float, str, int, str] | None = None
         for label, parts in groups.items():
-            settings = {
-                (d, how): forecasters
-                for d in delays
-                if d <= seen
-                for how, forecasters in _fitted(name, train, parts, d, steps, winding)
-            }
-            for (d, how), forecasters in settings.items():
-                trial = _joined(forecasters, [x[1] for x in parts], shown, steps)[:, :until]
-                error = _wrapped(trial - hidden[:, :until], train.angles)
-                with np.errstate(over="ignore", invalid="ignore"):
-                    score = float(np.mean(np.sqrt(np.nanmean(error**2, axis=(0, 2)))))
-                if np.isfinite(score) and (best is None or score < best[0]):
-                    rows = [x[2] for x in parts]
-                    mean = _joined(forecasters, rows, _filled(observed), steps)
-                    best = (score, f"{d} positions, {how}{label}", mean)
+            for d in (x for x in delays if x <= seen):
+                for how, forecasters in _fitted(name, train, parts, d, steps, winding, FEWER):
+                    trial = _joined(forecasters, [x[1] for x in parts], shown, steps)[:, :until]
+                    error = _wrapped(trial - hidden[:, :until], train.angles)
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        score = float(np.mean(np.sqrt(np.nanmean(error**2, axis=(0, 2)))))
+                    if np.isfinite(score) and (best is None or score < best[0]):
+                        best = (score, label, d, how)
         if best is not None:
-            found.append(DelayForecast(name, best[1], best[2]))
+            _, label, d, how = best
+            parts = groups[label]
+            settings = dict(_fitted(name, train, parts, d, steps, winding, MOST, how))
+            mean = _joined(settings[how], [x[2] for x in parts], start, steps)
+            text = f"{d} positions, {how}{label}"
+            found.append(DelayForecast(name, text, mean + ahead_shift))
     return found
 
 
@@ -113,33 +118,48 @@ def _groupings(
 
 def _fitted(
     name: str, train: Trajectories, parts: Sequence[tuple[np.ndarray, ...]], delays: int,
-    steps: int, winding: np.ndarray,
+    steps: int, winding: np.ndarray, most: int, only: str | None = None,
 ) -> Iterator[tuple[str, list[Forecaster]]]:  # fmt: skip
-    """Every setting of a rival, one forecaster a part."""
+    """Every setting of a rival (or one of them), one forecaster a part."""
     for ahead, how in ((steps, "all horizons at once"), (1, "one step at a time")):
-        lessons = [_lessons(train, rows[0], delays, ahead) for rows in parts]
+        if only is not None and not only.endswith(how):
+            continue
+        lessons = [_lessons(train, rows[0], delays, ahead, most) for rows in parts]
         if any(len(x.past) < 2 * delays for x in lessons):
             continue
-        fitted = [_FIT[name](x, winding) for x in lessons]
-        for setting in zip(*fitted, strict=True):
-            said = ", ".join(dict.fromkeys(x[0] for x in setting))
-            makers = [_iterated(x[1], steps) if ahead == 1 else x[1] for x in setting]
-            yield f"{said}, {how}", [_last(x, delays) for x in makers]
+        fits = [_FIT[name](x, winding) for x in lessons]
+        for setting in _SETTINGS[name]:
+            said = f"{_said(name, setting)}, {how}"
+            if only is not None and only != said:
+                continue
+            makers = [fit(*setting) for fit in fits]
+            if ahead == 1:
+                makers = [_iterated(x, steps) for x in makers]
+            yield said, [_last(x, delays) for x in makers]
         if steps == 1:
             return
 
 
-def _lessons(train: Trajectories, rows: np.ndarray, delays: int, steps: int) -> _Lessons:
-    """All windows of known positions, evenly thinned to `MOST`."""
+def _said(name: str, setting: tuple[float, ...]) -> str:
+    words = {
+        "linear": ("ridge",),
+        "kernel ridge": ("width", "ridge"),
+        "nearest window": ("nearest",),
+    }
+    return ", ".join(f"{word} {x:g}" for word, x in zip(words[name], setting, strict=True))
+
+
+def _lessons(train: Trajectories, rows: np.ndarray, delays: int, steps: int, most: int) -> _Lessons:
+    """All windows of known positions, evenly thinned to `most`."""
     length = delays + steps
     found = []
     for i in rows:
         known = np.asarray(train.known)[i] & np.isfinite(train.q[i]).all(-1)
         whole = np.convolve(known, np.ones(length), "valid") >= length - 0.5
-        starts = np.flatnonzero(whole)
+        starts = np.flatnonzero(whole) if len(known) >= length else np.zeros(0, int)
         found.append(train.q[i][starts[:, None] + np.arange(length)])
     windows = np.concatenate(found) if found else np.zeros((0, length, train.dim))
-    windows = windows[np.linspace(0, len(windows) - 1, min(MOST, len(windows))).astype(int)]
+    windows = windows[np.linspace(0, len(windows) - 1, min(most, len(windows))).astype(int)]
     past = windows[:, :delays]
     return _Lessons(past, windows[:, delays:] - past[:, -1:])
 
@@ -159,63 +179,66 @@ def _standardised(lessons: _Lessons, winding: np.ndarray) -> tuple[np.ndarray, C
     return (x - centre) / size, lambda past: (_features(past, winding) - centre) / size
 
 
-def _fit_linear(lessons: _Lessons, winding: np.ndarray) -> list[tuple[str, Forecaster]]:
+def _fit_linear(lessons: _Lessons, winding: np.ndarray) -> Callable[..., Forecaster]:
     x, features = _standardised(lessons, winding)
     y = lessons.later.reshape(len(x), -1)
     shift, shape = y.mean(0), lessons.later.shape[1:]
     u, s, vt = np.linalg.svd(x, full_matrices=False)
     projected = u.T @ (y - shift)
-    found = []
-    for ridge in RIDGES:
+
+    def fit(ridge: float) -> Forecaster:
         weights = vt.T @ (projected * (s / (s**2 + ridge * len(x)))[:, None])
+        return lambda past: (
+            past[:, -1:] + (features(past) @ weights + shift).reshape(len(past), *shape)
+        )
 
-        def forecast(past: np.ndarray, weights: np.ndarray = weights) -> np.ndarray:
-            return past[:, -1:] + (features(past) @ weights + shift).reshape(len(past), *shape)
-
-        found.append((f"ridge {ridge:g}", forecast))
-    return found
+    return fit
 
 
-def _fit_kernel(lessons: _Lessons, winding: np.ndarray) -> list[tuple[str, Forecaster]]:
+def _fit_kernel(lessons: _Lessons, winding: np.ndarray) -> Callable[..., Forecaster]:
     x, features = _standardised(lessons, winding)
     y = lessons.later.reshape(len(x), -1)
     shift, shape = y.mean(0), lessons.later.shape[1:]
     squares = _squares(x, x)
     typical = float(np.median(squares[:: max(1, len(x) // 200)]))
-    found = []
-    for width, ridge in itertools.product(WIDTHS, RIDGES):
+
+    def fit(width: float, ridge: float) -> Forecaster:
         bandwidth = 2 * width**2 * typical
         kernel = np.exp(-squares / bandwidth)
         kernel[np.diag_indices(len(x))] += ridge
         try:
-            weights = np.linalg.solve(kernel, y - shift)
-        except np.linalg.LinAlgError:
-            continue
+            weights = cho_solve(cho_factor(kernel, overwrite_a=True), y - shift)
+        except np.linalg.LinAlgError:  # rounding: the ridge is too small for this width
+            weights = np.full_like(y, np.nan)
+        return lambda past: (
+            past[:, -1:]
+            + (np.exp(-_squares(features(past), x) / bandwidth) @ weights + shift).reshape(
+                len(past), *shape
+            )
+        )
 
-        def forecast(
-            past: np.ndarray, weights: np.ndarray = weights, bandwidth: float = bandwidth
-        ) -> np.ndarray:
-            near = np.exp(-_squares(features(past), x) / bandwidth)
-            return past[:, -1:] + (near @ weights + shift).reshape(len(past), *shape)
-
-        found.append((f"width {width:g}, ridge {ridge:g}", forecast))
-    return found
+    return fit
 
 
-def _fit_nearest(lessons: _Lessons, winding: np.ndarray) -> list[tuple[str, Forecaster]]:
+def _fit_nearest(lessons: _Lessons, winding: np.ndarray) -> Callable[..., Forecaster]:
     x, features = _standardised(lessons, winding)
-    found = []
-    for count in NEIGHBOURS:
 
-        def forecast(past: np.ndarray, count: int = count) -> np.ndarray:
+    def fit(count: int) -> Forecaster:
+        def forecast(past: np.ndarray) -> np.ndarray:
             near = np.argsort(_squares(features(past), x), axis=1)[:, :count]
             return past[:, -1:] + lessons.later[near].mean(1)
 
-        found.append((f"{count} nearest", forecast))
-    return found
+        return forecast
+
+    return fit
 
 
 _FIT = {"linear": _fit_linear, "kernel ridge": _fit_kernel, "nearest window": _fit_nearest}
+_SETTINGS: dict[str, list[tuple[float, ...]]] = {
+    "linear": [(x,) for x in RIDGES],
+    "kernel ridge": list(itertools.product(WIDTHS, RIDGES)),
+    "nearest window": [(x,) for x in NEIGHBOURS],
+}
 
 
 def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -234,7 +257,7 @@ def _iterated(forecast: Forecaster, steps: int) -> Forecaster:
         found = []
         for _ in range(steps):
             with np.errstate(over="ignore", invalid="ignore"):
-                new = np.clip(np.nan_to_num(forecast(past)), -1e6, 1e6)
+                new = np.clip(forecast(past), -1e6, 1e6)
             past = np.concatenate([past[:, 1:], new], axis=1)
             found.append(new)
         return np.concatenate(found, axis=1)
@@ -267,6 +290,24 @@ def _winding(train: Trajectories) -> np.ndarray:
     """(d,) angles that go all the way round."""
     reach = np.nanmax(train.q, axis=1) - np.nanmin(train.q, axis=1)
     return np.array(train.angles) & (np.nanmax(reach, axis=0) > TURN)
+
+
+def _zero(train: Trajectories) -> np.ndarray:
+    """(d,) the middle of each angle on the circle."""
+    known = train.q[np.asarray(train.known) & np.isfinite(train.q).all(-1)]
+    return np.angle(np.exp(1j * known).mean(0))
+
+
+def _aligned(
+    q: np.ndarray, zero: np.ndarray, winding: np.ndarray, angles: tuple[bool, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Angles that do not wind around, brought by full turns to the middle of the training data.
+
+    Returns the angles and what was taken off, (n, 1, d).
+    """
+    turns = np.round((np.nanmedian(q, axis=1, keepdims=True) - zero) / TURN)
+    shift = TURN * np.where(np.array(angles) & ~winding, turns, 0.0)
+    return q - shift, shift
 
 
 def _wrapped(error: np.ndarray, angles: tuple[bool, ...]) -> np.ndarray:

@@ -1,11 +1,13 @@
 """The identified physics in the data's units, as plain values."""
 
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dhn.mechanics.layout import Layout
 from dhn.mechanics.motion import constant_masses, mass_matrix, potential
 from dhn.mechanics.predicting import Mechanics
 
@@ -40,13 +42,9 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
         return {"value": float(theta[at] * unit), "error": float(errors[at] * unit)}
 
     with jax.enable_x64(True):
-        full = jnp.asarray(theta)
-        masses = np.asarray(constant_masses(layout, full))
-        slope = np.asarray(jax.jacfwd(lambda z: constant_masses(layout, z))(full))
-        rest = _rest(layout, full)
-        stiff = jax.hessian(lambda q: potential(layout, full, q))(rest)
-        inertia = mass_matrix(layout, full, rest)
-        squares = np.linalg.eigvals(np.linalg.solve(np.asarray(inertia), np.asarray(stiff)))
+        parts = jax.tree.map(np.asarray, _linearised(layout, jnp.asarray(theta)))
+    masses, slope, rest, stiff, inertia = parts
+    squares = np.linalg.eigvals(np.linalg.solve(inertia, stiff))
     mass_errors = np.sqrt(np.einsum("ijp,p->ij", slope**2, errors**2))
     units = size[0] ** 2 / np.outer(size, size)
     force = size[0] ** 2 / size / time**2
@@ -83,7 +81,7 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
             found["potential"].append(
                 {"term": "stiffness", "i": i, "j": j, **entry("stiffness", k, unit)}
             )
-    found["rest"] = [float(x) for x in scale.unscaled(np.asarray(rest))]
+    found["rest"] = [float(x) for x in scale.unscaled(rest)]
     found["frequencies"] = sorted(
         float(np.sqrt(x.real)) / (2 * np.pi * time) for x in squares if x.real > 0
     )
@@ -103,14 +101,24 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
     return found
 
 
-def _rest(layout, theta: jnp.ndarray) -> jnp.ndarray:
-    """The state of least potential energy nearest to a grid of turns: Newton's method."""
-    angle = np.array(layout.angles)
-    sine, cosine = (np.asarray(theta[layout.slices[x]]) for x in ("sine", "cosine"))
-    q = jnp.where(angle, jnp.arctan2(-cosine, sine), 0.0)
-    slope = jax.grad(lambda q: potential(layout, theta, q))
-    curve = jax.hessian(lambda q: potential(layout, theta, q))
-    for _ in range(20):
+@functools.partial(jax.jit, static_argnames="layout")
+def _linearised(layout: Layout, theta):
+    """Constant masses with their derivatives, the state of rest, stiffness and inertia there."""
+
+    def energy(q):
+        return potential(layout, theta, q)
+
+    def newton(_, q):
         step = jnp.linalg.solve(curve(q) + 1e-9 * jnp.eye(layout.dim), slope(q))
-        q = q - jnp.clip(step, -0.3, 0.3)
-    return q
+        return q - jnp.clip(step, -0.3, 0.3)
+
+    slope, curve = jax.grad(energy), jax.hessian(energy)
+    sine, cosine = (theta[layout.slices[x]] for x in ("sine", "cosine"))
+    rest = jnp.where(np.array(layout.angles), jnp.arctan2(-cosine, sine), 0.0)
+    rest = jax.lax.fori_loop(0, 20, newton, rest)
+
+    def masses(theta):
+        return constant_masses(layout, theta)
+
+    inertia = mass_matrix(layout, theta, rest)
+    return masses(theta), jax.jacfwd(masses)(theta), rest, curve(rest), inertia

@@ -190,7 +190,7 @@ class _Search:
             return best
         theta = np.repeat(best.scored.theta, len(self.names), axis=0)
         each = self.fitted(theta, best.groups, True, TRIAL_ITERATIONS)
-        kept = self.evident(best, each) and each.error < KEEP * best.error
+        kept = self.evident(best, each) and bool(each.error < KEEP * best.error)
         self.note("a system for each run", each, best.error, kept)
         return each if kept else best
 
@@ -242,7 +242,7 @@ class _Search:
     def evident(self, best: _Candidate, one: _Candidate) -> bool:
         """Whether the training data speak for the added coefficients, too."""
         added = one.scored.entries.size - best.scored.entries.size
-        return one.scored.value - best.scored.value > EVIDENCE * added
+        return bool(one.scored.value - best.scored.value > EVIDENCE * added)
 
     def with_group(self, best: _Candidate, name: str) -> _Candidate:
         """A warm start with one more group."""
@@ -264,8 +264,9 @@ class _Search:
 
     def note(self, name: str, one: _Candidate, before: float | None, kept: bool = True) -> None:
         """Record a stage."""
-        ok = np.isfinite(one.error)
-        kept = kept and ok and (before is None or one.error < KEEP * before)
+        kept = (
+            kept and bool(np.isfinite(one.error)) and (before is None or one.error < KEEP * before)
+        )
         self.stages.append(
             Stage(name, one.error, before, one.scored.value, one.scored.iterations, kept)
         )

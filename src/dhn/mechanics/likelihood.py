@@ -118,7 +118,6 @@ def likelihood(problem: Problem, theta: Float[np.ndarray, "R P"], entries: Entri
     run = np.maximum(problem.run, 0)
     own = theta[run]
     parts = []
-    value = 0.0
     out = None
     for start in range(0, max(len(columns), 1), DIRECTIONS):
         directions = np.zeros((DIRECTIONS, layout.size))
@@ -145,7 +144,7 @@ def likelihood(problem: Problem, theta: Float[np.ndarray, "R P"], entries: Entri
             continue
         slopes = np.stack([de[k], ds[k] / np.sqrt(2)], axis=1).reshape(len(columns), -1)
         g = (-de[k] * unit[k] + 0.5 * ds[k] * (unit[k] ** 2 - 1)).sum((1, 2))
-        places = entries.places(r)
+        places = entries.places(int(r))
         gradient[places] += g
         information[np.ix_(places, places)] += slopes @ slopes.T
-    return Slope(value, gradient, information, int(gated.sum()), int((used + gated).sum()))
+    return Slope(float(value), gradient, information, int(gated.sum()), int((used + gated).sum()))

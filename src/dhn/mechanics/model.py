@@ -145,23 +145,25 @@ class MechanicalModel:
         """
         self._check(data)
         windows = windows_from(data, self.mechanics.scale, data.states)
-        found = predict(self.mechanics, windows.pieces, self.systems_of(data), None)
+        systems = self.systems_of(data)
+        found = predict(self.mechanics, windows.pieces, systems, None)
         d, scale = self.mechanics.layout.dim, self.mechanics.scale
         shape = data.q.shape
         q, v, reading = (np.full(shape, np.nan) for _ in range(3))
         q_sd, v_sd = np.full(shape, np.nan), np.full(shape, np.nan)
         energy = np.full(shape[:2], np.nan)
-        systems = self.systems_of(data)
         for i, piece in enumerate(windows.pieces):
             real = np.flatnonzero(piece.row >= 0)
-            to = piece.row[real].astype(int)
+            to = piece.row[real]
             state, spread = found.state[i, real], np.sqrt(found.state_variance[i, real])
             q[i, to] = scale.unscaled(state[:, :d])
             v[i, to] = self._velocity(state[:, d : 2 * d])
             q_sd[i, to] = self._unscaled_sd(spread[:, :d])
             v_sd[i, to] = self._unscaled_sd(spread[:, d : 2 * d]) / scale.time
             reading[i, to] = scale.unscaled(found.mean[i, real])
-            energy[i, to] = self.mechanics.energy(state[:, :d], state[:, d : 2 * d], systems[i])
+            energy[i, to] = self.mechanics.energy(
+                state[:, :d], state[:, d : 2 * d], int(systems[i])
+            )
         return Smoothed(q, v, q_sd, v_sd, reading, energy)
 
     def describe(self) -> dict[str, Any]:

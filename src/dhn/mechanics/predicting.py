@@ -42,10 +42,7 @@ class Mechanics:
         Returns: (L,).
         """
         with jax.enable_x64(True):
-            theta = jnp.asarray(self.theta[system])
-            found = jax.vmap(lambda q, v: energy(self.layout, theta, q, v))(
-                jnp.asarray(q), jnp.asarray(v)
-            )
+            found = _energies(self.layout, jnp.asarray(self.theta[system]), q, v)
         return np.asarray(found) * (self.scale.size[0] / self.scale.time) ** 2
 
 
@@ -61,6 +58,11 @@ class Predicted:
     state: Float[np.ndarray, "n L k"]
     """q, v and slow error, k = 3d."""
     state_variance: Float[np.ndarray, "n L k"]
+
+
+@functools.partial(jax.jit, static_argnames="layout")
+def _energies(layout, theta, q, v):
+    return jax.vmap(lambda q, v: energy(layout, theta, q, v))(q, v)
 
 
 @functools.partial(jax.jit, static_argnames=("layout", "substeps"))

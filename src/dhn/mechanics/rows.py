@@ -4,7 +4,7 @@ import dataclasses
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dhn.errors import UserError
 from dhn.mechanics.filtering import Rows
@@ -73,7 +73,7 @@ class Run:
     t: Float[np.ndarray, " N"]
     y: Float[np.ndarray, "N d"]
     seen: Float[np.ndarray, "N d"]
-    row: Float[np.ndarray, " N"]
+    row: Int[np.ndarray, " N"]
     """Index of the state in its trajectory, -1 for rows put into holes."""
 
     def __len__(self) -> int:
@@ -86,8 +86,12 @@ class Run:
 
 
 def measured(data: Trajectories) -> tuple[np.ndarray, np.ndarray]:
-    """Values (n, T, d) and whether each was measured, (n, T, d) of 0 and 1."""
-    seen = np.isfinite(data.q) & np.asarray(data.known)[..., None]
+    """Values (n, T, d) and whether each was measured, (n, T, d) of 0 and 1.
+
+    A complete state that is not known was interpolated; of an incomplete one, what is there counts.
+    """
+    finite = np.isfinite(data.q)
+    seen = finite & (np.asarray(data.known) | ~finite.all(-1))[..., None]
     return np.where(seen, data.q, 0.0), seen * 1.0
 
 
@@ -136,7 +140,7 @@ def _velocities(data: Trajectories, scale: Scale, window: int) -> tuple[np.ndarr
     for run in runs_of(data, scale, split=False):
         found = local_states(run.t, run.y, run.seen, window, data.angles)
         real = run.row >= 0
-        rows = run.row[real].astype(int)
+        rows = run.row[real]
         q[run.source, rows], v[run.source, rows] = found.q[real], found.v[real]
     return q, v
 
@@ -158,7 +162,6 @@ def runs_of(data: Trajectories, scale: Scale, split: bool = True) -> list[Run]:
             continue
         rows = np.arange(rows[0], rows[-1] + 1)
         rows = rows[np.isfinite(data.times[i, rows])]
-        t = data.times[i, rows] / scale.time
         pieces = [rows]
         if split:
             good = rows[seen[i, rows].any(-1)]

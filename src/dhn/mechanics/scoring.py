@@ -74,7 +74,7 @@ def fit_scoring(
         slope = likelihood(problem, entries.scatter(theta, x), entries)
         value = slope.value - 0.5 * (precision * (x - centre) ** 2).sum()
         finite = np.isfinite(value) and np.isfinite(slope.information).all()
-        return (value if finite else -np.inf), slope
+        return (float(value) if finite else -np.inf), slope
 
     x = np.clip(begun, low, high)
     value, slope = evaluate(x)

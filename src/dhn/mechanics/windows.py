@@ -67,7 +67,7 @@ def windows_from(data: Trajectories, scale: Scale, observe: int) -> Windows:
         use = good[good >= first]
         run = filled(Run(i, t[use], scaled[i, use], mask[use], use), scale.step)
         place = np.full(data.states, -1)
-        place[run.row[run.row >= 0].astype(int)] = np.flatnonzero(run.row >= 0)
+        place[run.row[run.row >= 0]] = np.flatnonzero(run.row >= 0)
         pieces.append(run)
         rows.append(place[observe:])
     truth = np.where(seen[:, observe:] > 0, scaled[:, observe:], np.nan)
