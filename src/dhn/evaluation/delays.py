@@ -140,7 +140,7 @@ def _fitted(
             return
 
 
-def _said(name: str, setting: tuple[float, ...]) -> str:
+def _said(name: str, setting: tuple[float | int, ...]) -> str:
     words = {
         "linear": ("ridge",),
         "kernel ridge": ("width", "ridge"),
@@ -234,7 +234,7 @@ def _fit_nearest(lessons: _Lessons, winding: np.ndarray) -> Callable[..., Foreca
 
 
 _FIT = {"linear": _fit_linear, "kernel ridge": _fit_kernel, "nearest window": _fit_nearest}
-_SETTINGS: dict[str, list[tuple[float, ...]]] = {
+_SETTINGS: dict[str, list[tuple[float | int, ...]]] = {
     "linear": [(x,) for x in RIDGES],
     "kernel ridge": list(itertools.product(WIDTHS, RIDGES)),
     "nearest window": [(x,) for x in NEIGHBOURS],

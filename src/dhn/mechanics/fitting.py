@@ -26,6 +26,9 @@ HELD_BACK = 0.15
 """Share of every run that chooses groups where no validation part is given."""
 KEEP = 0.97
 """A group is kept if the validation error falls below this share: the simplest within 3 %."""
+WORST = 0.9
+"""A slow error that the likelihood asks for may cost so much at first; it is taken out again if
+nothing added to it makes up for that."""
 EVIDENCE = 2.0
 """Nats of training likelihood that a group must gain for each of its coefficients, so that chance
 on a short validation part keeps none."""
@@ -175,12 +178,12 @@ class _Search:
         if several:
             each = self.fitted(self.each_start(), (), True, LAST_ITERATIONS)
             if systems == "each":
-                self.note("a system for each run", each, None)
+                self.note("a system for each run", each, None, True)
                 return self.usable(each)
         one = self.fitted(self.start.theta[None], (), False, LAST_ITERATIONS)
-        self.note("viscous friction", one, None)
+        self.note("viscous friction", one, None, True)
         if several and each.error < DIFFERENT * one.error:
-            self.note("a system for each run", each, one.error)
+            self.note("a system for each run", each, one.error, True)
             return each
         return self.usable(one)
 
@@ -212,8 +215,18 @@ class _Search:
         return one
 
     def forward(self, best: _Candidate, allowed: tuple[str, ...]) -> _Candidate:
-        """Add the group that gains most, as long as one gains 3 %; then try pairs of the rest."""
+        """Add the group that gains most, as long as one gains 3 %.
+
+        The slow error comes first where the training likelihood asks for it: without it, friction
+        and sensor are hidden in process noise, and adding them one by one gains nothing.
+        """
         open_ = [x for x in allowed if self.layout.group(x).any()]
+        if "slow error" in open_ and time.monotonic() < self.deadline:
+            open_.remove("slow error")
+            slow = self.with_group(best, "slow error")
+            kept = self.evident(best, slow) and bool(slow.error < best.error / WORST)
+            self.note("slow error", slow, best.error, kept)
+            best = slow if kept else best
         while open_ and time.monotonic() < self.deadline:
             found: dict[str, _Candidate] = {}
             for name in open_:
@@ -223,13 +236,11 @@ class _Search:
                     self.progress("the time is up; the remaining groups were not tried")
                     break
                 found[name] = self.with_group(best, name)
-            if not found:
-                break
             sure = {x: one for x, one in found.items() if self.evident(best, one)}
             name = min(sure, key=lambda x: sure[x].error, default="")
-            gains = bool(sure) and sure[name].error < KEEP * best.error
+            gains = bool(sure) and bool(sure[name].error < KEEP * best.error)
             for other, one in found.items():
-                self.note(other, one, best.error, kept=gains and other == name)
+                self.note(other, one, best.error, gains and other == name)
             if not gains:
                 break
             # What made things worse is not tried again.
@@ -237,6 +248,28 @@ class _Search:
                 x for x in open_ if x != name and (x not in found or found[x].error < best.error)
             ]
             best = found[name]
+        return self.backward(best)
+
+    def backward(self, best: _Candidate) -> _Candidate:
+        """Take groups out again: of all models within 3 % of the best error, the simplest."""
+        limit = best.error / KEEP
+        for name in best.groups:
+            if time.monotonic() > self.deadline or (len(best.groups) == 1 and name != "slow error"):
+                break
+            if any(AFTER.get(x) == name for x in best.groups):
+                continue
+            theta = best.scored.theta.copy()
+            theta[:, self.layout.group(name)] = self.start.theta[self.layout.group(name)]
+            rest = tuple(x for x in best.groups if x != name)
+            one = self.fitted(theta, rest, best.each, TRIAL_ITERATIONS)
+            if one.error <= limit:
+                self.progress(f"{name}: error {one.error:.4g} without it; taken out again")
+                best = one
+        kept = best.groups
+        self.stages = [
+            dataclasses.replace(x, kept=x.kept and (x.name not in GROUPS or x.name in kept))
+            for x in self.stages
+        ]
         return best
 
     def evident(self, best: _Candidate, one: _Candidate) -> bool:
@@ -262,11 +295,8 @@ class _Search:
             return best
         return final_
 
-    def note(self, name: str, one: _Candidate, before: float | None, kept: bool = True) -> None:
+    def note(self, name: str, one: _Candidate, before: float | None, kept: bool) -> None:
         """Record a stage."""
-        kept = (
-            kept and bool(np.isfinite(one.error)) and (before is None or one.error < KEEP * before)
-        )
         self.stages.append(
             Stage(name, one.error, before, one.scored.value, one.scored.iterations, kept)
         )
