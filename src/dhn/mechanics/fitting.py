@@ -16,7 +16,7 @@ from dhn.mechanics.likelihood import Problem
 from dhn.mechanics.model import MechanicalModel, Stage
 from dhn.mechanics.predicting import Mechanics
 from dhn.mechanics.rows import Scale, fitting_stretches, runs_of, scale_of, stacked
-from dhn.mechanics.scoring import Scored, fit_scoring
+from dhn.mechanics.scoring import Damping, Scored, fit_scoring
 from dhn.mechanics.start import Start, start_from
 from dhn.mechanics.windows import OBSERVED, Windows, score, windows_of
 from dhn.trajectories import Trajectories
@@ -41,6 +41,8 @@ AFTER: dict[str, str] = {"sensor, second order": "sensor"}
 OWN = ("inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag")
 """Coefficients that differ between systems of a family: lengths, masses, friction."""
 TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20
+TRIAL_GAIN = 0.5
+"""Nats; trials of groups end at a coarser gain than the last fit."""
 DIMENSIONS = 6
 """More coordinates than that compile for minutes."""
 
@@ -128,6 +130,7 @@ class _Search:
         self.observe = observe
         ahead = min(longest, int(np.ceil(4 * HALF / self.scale.step)))
         self.windows = windows_of(history, self.scale, ahead, observe)
+        self.training = windows_of(train, self.scale, min(ahead, train.states - observe), observe)
         self.known = all(x in self.names for x in self.windows.names)
 
     def problem(self, each: bool) -> Problem:
@@ -164,6 +167,7 @@ class _Search:
         scored = fit_scoring(
             self.problem(each), theta, active, self.own(each), iterations=iterations,
             deadline=self.deadline,
+            damping=Damping() if iterations == LAST_ITERATIONS else Damping(gain=TRIAL_GAIN),
         )  # fmt: skip
         mechanics = Mechanics(self.layout, self.scale, scored.theta, self.start.width)
         error = score(mechanics, self.windows, self.systems(each, self.windows), HALF)
@@ -176,7 +180,7 @@ class _Search:
         """
         several = len(self.names) > 1 and (systems == "each" or (systems is None and self.known))
         if several:
-            each = self.fitted(self.each_start(), (), True, LAST_ITERATIONS)
+            each = self.fitted(self.each_start(), (), True, TRIAL_ITERATIONS)
             if systems == "each":
                 self.note("a system for each run", each, None, True)
                 return self.usable(each)
@@ -305,7 +309,13 @@ class _Search:
     def model(self, best: _Candidate, seconds: float) -> MechanicalModel:
         """The result with its bands."""
         mechanics = Mechanics(self.layout, self.scale, best.scored.theta, self.start.width)
-        bands = calibrated(mechanics, self.windows, self.systems(best.each, self.windows))
+        count, fitted = best.scored.measured, best.scored.entries.size
+        bands = calibrated(
+            mechanics,
+            (self.windows, self.systems(best.each, self.windows)),
+            (self.training, self.systems(best.each, self.training)),
+            float(np.sqrt((count + fitted) / max(count - fitted, 1))),
+        )
         columns = best.scored.entries.columns
         errors = np.zeros_like(best.scored.theta)
         for run in range(len(errors)):

@@ -13,7 +13,7 @@ from dhn.mechanics.describe import describe
 from dhn.mechanics.layout import Layout
 from dhn.mechanics.predicting import Mechanics, likely_systems, predict
 from dhn.mechanics.rows import Scale, measured, stacked
-from dhn.mechanics.windows import Windows, windows_from
+from dhn.mechanics.windows import Windows, forecasts, windows_from
 from dhn.trajectories import Trajectories
 from dhn.trajectories.segments import run_of
 
@@ -119,12 +119,10 @@ class MechanicalModel:
             )
         windows = _extended(observed, times, self.mechanics.scale)
         systems = self.systems_of(observed)
-        found = predict(self.mechanics, windows.pieces, systems, windows.observed)
-        d, scale = self.mechanics.layout.dim, self.mechanics.scale
-        at = np.stack(windows.rows)
-        rows = np.arange(len(observed))[:, None]
-        mean = scale.unscaled(found.mean[rows, at])
-        sd = self._unscaled_sd(np.sqrt(found.variance[rows, at]))
+        found = forecasts(self.mechanics, windows, systems)
+        scale = self.mechanics.scale
+        mean = scale.unscaled(found.mean)
+        sd = self._unscaled_sd(self.bands.spread(found))
         ahead = (times - end[:, None]) / scale.time
         bands = {}
         for level in levels:
@@ -134,7 +132,7 @@ class MechanicalModel:
             mean=mean,
             sd=self.bands.half_width(sd, ahead, 0.6827),
             bands=bands,
-            velocity=self._velocity(found.state[rows, at][..., d : 2 * d]),
+            velocity=self._velocity(found.velocity),
         )
 
     def smooth(self, data: Trajectories) -> Smoothed:
@@ -245,7 +243,7 @@ class MechanicalModel:
             "step": scale.step, "relative": scale.relative, "systems": list(self.systems),
             "groups": list(self.groups), "stages": [dataclasses.asdict(x) for x in self.stages],
             "gated": self.gated, "measured": self.measured, "seconds": self.seconds,
-            "observed": self.observed,
+            "observed": self.observed, "band_power": self.bands.power,
         }  # fmt: skip
 
     @staticmethod
@@ -271,7 +269,12 @@ class MechanicalModel:
             mechanics=Mechanics(layout, scale, arrays["theta"], arrays["width"]),
             systems=tuple(metadata["systems"]),
             standard_errors=arrays["standard_errors"],
-            bands=Bands(arrays["band_ahead"], arrays["band_factors"], arrays["band_windows"]),
+            bands=Bands(
+                arrays["band_ahead"],
+                arrays["band_factors"],
+                arrays["band_windows"],
+                metadata["band_power"],
+            ),
             groups=tuple(metadata["groups"]),
             stages=tuple(Stage(**x) for x in metadata["stages"]),
             **{k: metadata[k] for k in ("gated", "measured", "seconds", "observed")},

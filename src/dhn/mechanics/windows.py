@@ -76,21 +76,41 @@ def windows_from(data: Trajectories, scale: Scale, observe: int) -> Windows:
     return Windows(pieces, rows, observe, truth, names, np.nanmedian(times, axis=0) / scale.time)
 
 
-def forecasts(
-    mechanics: Mechanics, windows: Windows, systems: Int[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, "n H d"], Float[np.ndarray, "n H d"]]:
-    """Means and standard deviations of the asked readings, scaled.
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Readings that a model expects in windows, scaled; NaN where a window asks for no row."""
+
+    mean: Float[np.ndarray, "n H d"]
+    variance: Float[np.ndarray, "n H d"]
+    floor: Float[np.ndarray, "n 1 d"]
+    """Part of the variance that is the sensor's, whatever the motion."""
+    amplitude: Float[np.ndarray, " n"]
+    """Velocities of the observed states over those of the training data, root mean squares."""
+    velocity: Float[np.ndarray, "n H d"]
+
+
+def forecasts(mechanics: Mechanics, windows: Windows, systems: Int[np.ndarray, " n"]) -> Forecasts:
+    """Forecast every window from its observed rows.
 
     Arguments: mechanics; windows; systems: (n,) index of each window's system.
-    Returns: two arrays (n, H, d); NaN where a window asks for no row.
+    Returns: means and variances (n, H, d).
     """
     found = predict(mechanics, windows.pieces, systems, windows.observed)
-    mean, sd = np.full(windows.truth.shape, np.nan), np.full(windows.truth.shape, np.nan)
+    d, places = mechanics.layout.dim, mechanics.layout.slices
+    mean, variance = np.full(windows.truth.shape, np.nan), np.full(windows.truth.shape, np.nan)
+    amplitude, velocity = np.zeros(len(windows.pieces)), np.full(windows.truth.shape, np.nan)
     for i, rows in enumerate(windows.rows):
         asked = rows >= 0
         mean[i, asked] = found.mean[i, rows[asked]]
-        sd[i, asked] = np.sqrt(found.variance[i, rows[asked]])
-    return mean, sd
+        variance[i, asked] = found.variance[i, rows[asked]]
+        velocity[i, asked] = found.state[i, rows[asked], d : 2 * d]
+        last = np.flatnonzero(windows.pieces[i].seen.any(-1))[-1] + 1
+        v = found.state[i, :last, d : 2 * d] / mechanics.scale.rate
+        amplitude[i] = np.sqrt((v**2).mean())
+    levels = (mechanics.theta[systems][:, places[x]] for x in ("log_white", "log_slow"))
+    floor = sum(np.exp(2 * x) for x in levels)[:, None]
+    return Forecasts(mean, variance, floor, amplitude, velocity)
 
 
 def errors(
@@ -114,7 +134,7 @@ def score(
     Arguments: mechanics; windows; systems; until: scaled time.
     Returns: the error in scaled units; infinite where a forecast is not finite.
     """
-    mean, _ = forecasts(mechanics, windows, systems)
+    mean = forecasts(mechanics, windows, systems).mean
     near = windows.ahead <= until * (1 + 1e-9)
     error = errors(mean, windows, mechanics.layout.angles)[:, near]
     measured_there = np.isfinite(windows.truth[:, near])
