@@ -12,7 +12,7 @@ from dhn.mechanics import MechanicalModel, fit_mechanics
 from dhn.trajectories import Trajectories
 
 GRAVITY, VISCOUS = 4.0, 0.05
-STEP = 0.1
+STEP = 0.05
 
 
 def swing(gravity, viscous, dry, start, count, step=STEP):
@@ -35,7 +35,7 @@ def runs(positions, t, ids=None):
 @pytest.fixture(scope="module")
 def pendulum():
     """A pendulum with viscous friction, noise, lost rows and two outliers; truth and data."""
-    t, q = swing(GRAVITY, VISCOUS, 0.0, 1.2, 500)
+    t, q = swing(GRAVITY, VISCOUS, 0.0, 1.2, 800)
     rng = np.random.default_rng(0)
     y = q + rng.normal(0, 0.005, q.shape)
     y[rng.random(len(y)) < 0.1] = np.nan
@@ -45,7 +45,7 @@ def pendulum():
 
 @pytest.fixture(scope="module")
 def fitted(pendulum):
-    return fit_mechanics(pendulum[1][:, :400], groups=())
+    return fit_mechanics(pendulum[1][:, :560], pendulum[1][:, 560:700], groups=())
 
 
 def term(model: MechanicalModel, kind: str, name: str, coordinate: int = 0) -> dict[str, float]:
@@ -66,13 +66,13 @@ def test_frequency_and_damping_are_found_within_their_errors(fitted):
 
 def test_a_forecast_follows_the_truth_and_its_band_holds_it(pendulum, fitted):
     truth, data = pendulum
-    found = fitted.forecast(data[:, 400:432], 32)
-    np.testing.assert_allclose(found.mean[0], truth[432:464], atol=0.01)
-    times = data.t[431] + np.array([0.05, 0.1, 0.33, 3.2])  # uneven
-    other = fitted.forecast(data[:, 400:432], times=times)
+    found = fitted.forecast(data[:, 700:732], 32)
+    np.testing.assert_allclose(found.mean[0], truth[732:764], atol=0.01)
+    times = data.t[731] + np.array([0.02, 0.05, 0.33, 1.6])  # uneven
+    other = fitted.forecast(data[:, 700:732], times=times)
     np.testing.assert_allclose(other.mean[0, [1, 3]], found.mean[0, [0, 31]], atol=1e-6)
     low, high = found.bands[0.9]
-    assert (low < truth[432:464]).mean() > 0.8 and (truth[432:464] < high).mean() > 0.8
+    assert (low < truth[732:764]).mean() > 0.8 and (truth[732:764] < high).mean() > 0.8
 
 
 def test_smoothing_removes_noise_and_fills_gaps(pendulum, fitted):
@@ -93,7 +93,7 @@ def test_smoothing_removes_noise_and_fills_gaps(pendulum, fitted):
 def test_a_saved_model_is_the_same(fitted, pendulum):
     metadata = json.loads(json.dumps(fitted.metadata()))
     again = MechanicalModel.from_arrays(fitted.to_arrays(), metadata)
-    observed = pendulum[1][:, 400:432]
+    observed = pendulum[1][:, 700:732]
     np.testing.assert_array_equal(
         again.forecast(observed, 5).mean, fitted.forecast(observed, 5).mean
     )
@@ -120,9 +120,9 @@ def test_mistakes_are_explained(fitted, pendulum):
 
 
 def test_dry_friction_is_found_beside_a_slow_sensor_error():
-    t, q = swing(GRAVITY, 0.02, 0.06, 1.3, 700, 0.05)
+    t, q = swing(GRAVITY, 0.02, 0.06, 1.3, 700)
     rng = np.random.default_rng(1)
-    keep = np.exp(-0.05 / 1.0)
+    keep = np.exp(-STEP / 1.0)
     slow = lfilter([np.sqrt(1 - keep**2)], [1, -keep], rng.normal(0, 0.01, len(t)))
     data = runs([q + slow[:, None] + rng.normal(0, 0.003, q.shape)], t)
     model = fit_mechanics(data[:, :560], data[:, 560:], groups=("slow error", "dry friction"))
@@ -188,7 +188,7 @@ def test_a_family_of_five_lengths_is_as_good_as_five_models():
     rng = np.random.default_rng(2)
     positions, names = [], [f"length{k}" for k in range(5)]
     for gravity in (2.0, 3.0, 4.5, 6.5, 9.0):
-        t, q = swing(gravity, 0.03, 0.0, 0.8, 400)
+        t, q = swing(gravity, 0.03, 0.0, 0.8, 400, 0.1)
         positions.append(q + rng.normal(0, 0.003, q.shape))
     data = runs(positions, t, names)
     train, validation, test = data[:, :280], data[:, 280:340], data[:, 340:]

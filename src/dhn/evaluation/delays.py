@@ -102,17 +102,17 @@ def delay_forecasts(
 
 def _groupings(
     train: Trajectories, validation: Trajectories, observed: Trajectories
-) -> dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+) -> dict[str, list[tuple[np.ndarray, ...]]]:
     """Label -> (training, validation, observed) rows for each model."""
     everything = tuple(np.arange(len(x)) for x in (train, validation, observed))
-    found = {"": [everything]}
+    found: dict[str, list[tuple[np.ndarray, ...]]] = {"": [everything]}
     names = [
         [run_of(x.rpartition("@")[0] or x) for x in y.ids] for y in (train, validation, observed)
     ]
     runs = list(dict.fromkeys(names[0]))
     if len(runs) > 1 and set(names[1]) | set(names[2]) <= set(runs):
         rows = [[np.flatnonzero([x == run for x in part]) for part in names] for run in runs]
-        found[", a model for each run"] = [(a, b, c) for a, b, c in rows]
+        found[", a model for each run"] = [tuple(x) for x in rows]
     return found
 
 

@@ -13,6 +13,8 @@ from dhn.mechanics.windows import Forecasts, Windows, errors, forecasts
 LEVELS = (0.5, 0.9)
 PRIOR_WINDOWS = 4.0
 """Independent windows that the filter's own spread counts as; few windows then change it little."""
+ENOUGH = 10.0
+"""Independent windows, up to which those of the training part fill up a short validation part."""
 KNOTS = 12
 """Horizons, evenly spread over those that validation reaches, at which factors are set."""
 POWERS = (0.0, 0.5, 1.0)
@@ -78,8 +80,8 @@ def calibrated(
     Overlapping windows count as the independent ones among them: their number is the time that the
     windows cover over the horizon. Quantiles take the finite-sample rank ceil((n + 1) level) and
     are shrunk towards the normal distribution's where few windows are independent. Windows of the
-    training part count, too, their errors enlarged by `optimism`: a model has few coefficients,
-    and a validation part of two periods alone could not tell a factor.
+    training part, their errors enlarged by `optimism`, fill up a validation part that is too short
+    to tell a factor.
 
     Arguments: mechanics; validation, training: windows and (n,) the systems they belong to;
         optimism: expected error of new data over that of fitted data.
@@ -102,9 +104,10 @@ def calibrated(
         rows = slice(max(0, knot - reach), knot + reach + 1)
         near = [x[:, rows][np.isfinite(x[:, rows])] for x in ratios]
         independent = [
-            min(len(x), _covered(w) / (ahead[knot] + 4 * ahead[0]))
+            min(float(len(x)), _covered(w) / (ahead[knot] + 4 * ahead[0]))
             for x, (w, _) in zip(near, parts, strict=True)
         ]
+        independent[1] = min(independent[1], max(0.0, ENOUGH - independent[0]))
         counts[k] = sum(independent)
         weights = np.concatenate(
             [np.full(len(x), n / max(len(x), 1)) for x, n in zip(near, independent, strict=True)]

@@ -122,10 +122,8 @@ def run_filter(
             variances.append(jnp.where(use > 0, s, 1.0))
             uses.append(use)
             gates.append(seen[k] * (1 - inside))
-        out = Filtered(
-            *(jnp.stack(z) for z in (innovations, variances, uses, gates)),
-            x, cov, x_before, cov_before, f,
-        )  # fmt: skip
+        marks = tuple(jnp.stack(z) for z in (innovations, variances, uses, gates))
+        out = Filtered(marks[0], marks[1], marks[2], marks[3], x, cov, x_before, cov_before, f)
         return (x, cov, centre), out
 
     first = rows.mean if about is None else about[0]

@@ -26,7 +26,7 @@ def with_history(before: Trajectories, data: Trajectories, observe: int) -> Traj
             gap = t[0] - before.times[j, end - 1]
             if 0 < gap <= 2 * np.median(np.diff(t)):
                 head = slice(max(0, end - observe), end)
-                q = np.concatenate([before.q[j, head], q])
+                q = np.concatenate([_turned(before.q[j, head], q, data.angles), q])
                 t = np.concatenate([before.times[j, head], t])
                 known = np.concatenate([np.asarray(before.known)[j, head], known])
         qs.append(q)
@@ -36,6 +36,16 @@ def with_history(before: Trajectories, data: Trajectories, observe: int) -> Traj
         qs, ts, known=knowns, names=data.names, angles=data.angles, units=data.units,
         ids=data.ids, noise=data.noise, meta=data.meta,
     )  # fmt: skip
+
+
+def _turned(head: np.ndarray, q: np.ndarray, angles: tuple[bool, ...]) -> np.ndarray:
+    """Angles of the head moved by full turns so that they run on into q."""
+    found = head.copy()
+    for k in np.flatnonzero(angles):
+        ends = head[np.isfinite(head[:, k]), k][-1:], q[np.isfinite(q[:, k]), k][:1]
+        if all(map(len, ends)):
+            found[:, k] += 2 * np.pi * np.round((ends[1][0] - ends[0][0]) / (2 * np.pi))
+    return found
 
 
 def held_back(train: Trajectories, share: float) -> tuple[Trajectories, Trajectories]:

@@ -68,4 +68,4 @@ def local_states(
         free = window / max(window - degree - 1, 1)
         if len(left):
             noise[k] = 1.4826 * np.median(np.abs(left)) * np.sqrt(free)
-    return LocalStates(*found, noise)
+    return LocalStates(found[0], found[1], found[2], noise)

@@ -1,10 +1,10 @@
 """A first model: the Euler-Lagrange equations fitted to local accelerations."""
 
 import dataclasses
+import functools
 from typing import final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import least_squares
@@ -12,10 +12,12 @@ from scipy.optimize import least_squares
 from dhn.mechanics.layout import Layout
 from dhn.mechanics.local import local_states
 from dhn.mechanics.motion import acceleration
-from dhn.mechanics.rows import Run, Scale, window_of
+from dhn.mechanics.rows import Run, Scale, rounded_up, window_of
 
 MOST = 4000
 """Rows used; more would change nothing and cost time."""
+PADDED = (128, 512, 2048, 8192)
+"""Rows that compiled programs take; the rows are repeated to fill them."""
 DRY_WIDTH = 0.04
 """Width of smoothed dry friction over the spread of the joint's rate (2 to 6 % work; learned
 widths diverge)."""
@@ -144,28 +146,45 @@ def _refined(
     a: np.ndarray, width: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Nonlinear least squares of the accelerations themselves, with a robust loss."""
-    entries = np.flatnonzero(active)
+    entries, count = np.flatnonzero(active), len(q)
     low, high = layout.bounds()
     size = np.maximum(np.std(a, axis=0), 1e-9)
+    rows = np.arange(rounded_up(count, PADDED)) % count
+    q, v = q[rows], v[rows]
 
-    def residuals(x):
-        full = jnp.asarray(theta).at[entries].set(x)
-        found = jax.vmap(lambda q, v: acceleration(layout, full, q, v, width))(q, v)
+    def full(x: np.ndarray) -> np.ndarray:
+        changed = theta.copy()
+        changed[entries] = x
+        return changed
+
+    def value(x: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            found = np.asarray(_accelerations(layout, full(x), q, v, width))[:count]
         return ((found - a) / size).ravel()
 
-    with jax.enable_x64(True):
-        value, slope = jax.jit(residuals), jax.jit(jax.jacfwd(residuals))
-        begin = np.clip(theta[entries], low[entries] + 1e-6, high[entries])
-        spread = max(1.4826 * float(np.median(np.abs(value(begin)))), 1e-4)
-        found = least_squares(
-            lambda x: np.asarray(value(x)), begin, jac=lambda x: np.asarray(slope(x)),
-            bounds=(low[entries] - 1e-9, high[entries]), loss="soft_l1", f_scale=spread,
-            x_scale="jac", max_nfev=60,
-        )  # fmt: skip
-        theta = theta.copy()
-        theta[entries] = np.clip(found.x, low[entries], high[entries])
-        left = np.asarray(value(theta[entries])).reshape(a.shape) * size
-    return theta, left
+    def slope(x: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            found = np.asarray(_slopes(layout, full(x), q, v, width))[:count, :, entries]
+        return (found / size[:, None]).reshape(-1, len(entries))
+
+    begin = np.clip(theta[entries], low[entries] + 1e-6, high[entries])
+    spread = max(1.4826 * float(np.median(np.abs(value(begin)))), 1e-4)
+    found = least_squares(
+        value, begin, jac=slope, bounds=(low[entries] - 1e-9, high[entries]), loss="soft_l1",  # pyright: ignore
+        f_scale=spread, x_scale="jac", max_nfev=60,
+    )  # fmt: skip
+    best = np.clip(found.x, low[entries], high[entries])
+    return full(best), value(best).reshape(a.shape) * size
+
+
+@functools.partial(jax.jit, static_argnames="layout")
+def _accelerations(layout, theta, q, v, width):
+    return jax.vmap(lambda q, v: acceleration(layout, theta, q, v, width))(q, v)
+
+
+@functools.partial(jax.jit, static_argnames="layout")
+def _slopes(layout, theta, q, v, width):
+    return jax.jacfwd(lambda z: _accelerations(layout, z, q, v, width))(theta)
 
 
 def _chain(layout: Layout) -> np.ndarray:

@@ -108,8 +108,8 @@ def forecasts(mechanics: Mechanics, windows: Windows, systems: Int[np.ndarray, "
         last = np.flatnonzero(windows.pieces[i].seen.any(-1))[-1] + 1
         v = found.state[i, :last, d : 2 * d] / mechanics.scale.rate
         amplitude[i] = np.sqrt((v**2).mean())
-    levels = (mechanics.theta[systems][:, places[x]] for x in ("log_white", "log_slow"))
-    floor = sum(np.exp(2 * x) for x in levels)[:, None]
+    white, slow = (mechanics.theta[systems][:, places[x]] for x in ("log_white", "log_slow"))
+    floor = (np.exp(2 * white) + np.exp(2 * slow))[:, None]
     return Forecasts(mean, variance, floor, amplitude, velocity)
 
 
