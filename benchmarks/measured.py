@@ -1,131 +1,199 @@
-"""Forecasts of measured data: DHN beside HNN, a vanilla network, a linear model and persistence.
+"""Forecasts of measured positions: mechanics beside persistence, linear, kernel ridge, parroting.
 
-    dhn import track.txt ... --split 0.6,0.2,0.2 -o track.npz
-    python benchmarks/measured.py track-train.npz --budget 1m --observe 32
+    python benchmarks/measured.py FOLDER
 
-Every DATA is the training file of `dhn import --split`; the validation and test files lie beside
-it. All networks train for the same time on the same states. Errors are root mean squares of q in
-the data's units, on the test part (`--part validation` to choose settings by), from as many
-starting points as it has, at fractions of the period of the training data; everyone sees the same
-`--observe` states before. Coverage is that of DHN's bands, which are set on the validation part.
+FOLDER holds measured sets under the names of `SETS`, or files `NAME-train.npz` of `dhn import
+--split` with their validation and test parts beside them. Positions alone are used. Every run is
+split 70/15/15 in time; many short runs are split by whole runs. Models learn from the training
+part, choose on the validation part, and see the same 32 positions before every forecast. Errors are
+root mean squares of q in the data's units on the test part, which nothing was chosen by, at
+fractions of the training data's period. Bands are counted over all windows, and over windows that
+do not overlap.
 """
 
 import argparse
 import json
+import time
 from pathlib import Path
 from typing import Any
 
-from dhn.cli.arguments import seconds
-from dhn.cli.sources import sibling
-from dhn.cli.train import named_values
-from dhn.estimator import AbstractEstimator
-from dhn.evaluation.trial import MARKS, Trial, try_out
-from dhn.evaluation.uncertainty import coverage, crps
+import numpy as np
+
+from dhn.evaluation.delays import delay_forecasts
+from dhn.evaluation.trial import MARKS
 from dhn.files import read
-from dhn.reproduction.estimators import make_estimator
+from dhn.files.foreign import import_measured
+from dhn.mechanics import fit_mechanics
+from dhn.mechanics.history import with_history
+from dhn.mechanics.windows import MOST
 from dhn.trajectories import Trajectories
+from dhn.trajectories.origins import origins
 from dhn.trajectories.period import characteristic_period
 
-MODELS = ("hnn", "vanilla", "dhn")
-OF_DHN: dict[str, Any] = {}
+SPLIT = (0.7, 0.15, 0.15)
+COLUMNS = {"time": "2", "trial": "1"}
+CART = {"time": "Time_*", "angles": "all", "dt": 0.02}
+SETS: dict[str, dict[str, Any]] = {
+    "camera_pendulum.txt": {**COLUMNS, "q": "3", "angles": "all"},
+    "air_track_oscillator.txt": {**COLUMNS, "q": "3"},
+    "air_track_coupled_oscillators.txt": {**COLUMNS, "q": ("3", "4")},
+    # 400 Hz are 107 states a period; every fourth is enough and four times faster.
+    "double_pendulum_markers_0.csv": {
+        "markers": tuple("123456"), "y_down": True, "rate": 400, "dt": 0.01,
+    },
+    "cart_single_pendulum.mat": {**CART, "q": "Y_*:1"},
+    # Thirty runs of 2.7 s: test parts of 0.4 s are shorter than half a period.
+    "cart_double_pendulum.mat": {**CART, "q": ("Y_*:1", "Y_*:2"), "by_runs": True},
+}  # fmt: skip
+"""File -> import options; `by_runs` splits by whole runs instead of in time."""
+OBSERVED = 32
 
 
-def trained(
-    kind: str, parts: dict[str, Trajectories], args: argparse.Namespace
-) -> AbstractEstimator:
-    """A model, or as many as an ensemble has, after the given time on the training part."""
-    train = parts["train"]
-    options = named_values(tuple(args.set), "--set") | {"seed": args.seed}
-    if kind == "dhn":
-        options = {**OF_DHN, **options, **named_values(tuple(args.dhn), "--dhn")}
-    elif any(train.angles):
-        options = {"angles": "periodic", **options}
-    models = []
-    for number in range(args.ensemble):
-        model = make_estimator(kind, "default", {**options, "seed": args.seed + number})
-        models.append(model.fit(train, budget=seconds(args.budget) / args.ensemble))
-    whole = models[0].joined_by(models[1:])
-    whole.calibrate(parts.get("validation"), observe=args.observe)
-    return whole
-
-
-def measure(path: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """All rows of one data set."""
-    parts = {"train": read(path)}
-    for part in ("validation", "test"):
-        other = sibling(path, part)
-        if other is not None:
-            parts[part] = read(other)
-    train, held = parts["train"], parts[args.part]
-    period = characteristic_period(train)
-    found: dict[str, Any] = {
-        "data": path.stem.removesuffix("-train"),
-        "period": period,
-        "time_step": train.time_step,
-        "observed": args.observe,
-        "rms": {},
-    }
-    if period is None:
-        raise SystemExit(f"{path}: no period can be told from the training data")
-    ahead = round(max(MARKS.values()) * period / train.time_step)
-    for kind in args.models.split(","):
-        model = trained(kind, parts, args)
-        trial = try_out(
-            model, held, train=train, validation=parts.get("validation"),
-            observe=args.observe, ahead=ahead, samples=args.samples, seed=args.seed,
-        )  # fmt: skip
-        found["forecasts"] = len(trial.truth)
-        found["rms"] |= {rival.name: errors(trial, rival.metrics) for rival in trial.others}
-        found["rms"][kind] = errors(trial, trial.metrics)
-        found[f"{kind} steps"] = model.trained.summary["steps"]
-        if kind == "dhn":
-            found["coverage"] = coverage(trial.prediction, trial.truth)
-            found["crps"] = crps(trial.prediction, trial.truth)
+def parts_of(path: Path) -> dict[str, Trajectories]:
+    """Training, validation and test part, positions only."""
+    if path.suffix == ".npz":
+        names = {x: path.with_name(path.name.replace("-train", f"-{x}")) for x in PARTS}
+        found = {name: read(file) for name, file in names.items()}
+    else:
+        options = dict(SETS[path.name])
+        by_runs = options.pop("by_runs", False)
+        split = {} if by_runs else {"split": SPLIT}
+        found = dict(import_measured(path, edges="keep", **split, **options).parts)
+        if by_runs:
+            runs = found["all"]
+            cuts = np.cumsum(np.round(np.array(SPLIT[:2]) * len(runs)).astype(int))
+            # Every part gets early and late runs: neighbours start alike.
+            order = np.random.default_rng(0).permutation(len(runs))
+            rows = np.split(order, cuts)
+            found = {name: runs[np.sort(x)] for name, x in zip(PARTS, rows, strict=True)}
     return found
 
 
-def errors(trial: Trial, metrics: Any) -> dict[str, float]:
-    assert trial.period is not None
-    step = trial.truth.time_step
-    return {
-        name: trial.error(metrics, max(1, round(share * trial.period / step)))
-        for name, share in MARKS.items()
-    }
+PARTS = ("train", "validation", "test")
+
+
+def measure(path: Path, most: int) -> dict[str, Any]:
+    """All rows of one set."""
+    parts = parts_of(path)
+    train = parts["train"]
+    period = characteristic_period(train)
+    if period is None:
+        raise SystemExit(f"{path}: no period can be found in the training data")
+    bare = {k: x.replace(v=None, p=None) for k, x in parts.items()}
+    step = train.time_step
+    marks = {name: max(1, round(share * period / step)) for name, share in MARKS.items()}
+    before = with_history(bare["train"], bare["validation"], OBSERVED)
+    whole = with_history(before, bare["test"], OBSERVED)
+    longest = int(whole.lengths.max()) - OBSERVED
+    ahead = min(max(marks.values()), longest)
+    until = marks["0.5 period"]
+    trial = origins(before, OBSERVED, min(ahead, int(before.lengths.max()) - OBSERVED), most=MOST)
+    windows = origins(whole, OBSERVED, ahead, most=most)
+    observed = windows[:, :OBSERVED]
+
+    begun = time.perf_counter()
+    model = fit_mechanics(bare["train"], bare["validation"], observe=OBSERVED)
+    seconds = time.perf_counter() - begun
+    forecast = model.forecast(observed, ahead)
+    still = np.repeat(_last(observed)[:, None], ahead, axis=1)
+    means = {"persistence": still}
+    hows = {}
+    begun = time.perf_counter()
+    for rival in delay_forecasts(bare["train"], trial, observed, ahead, until):
+        means[rival.name], hows[rival.name] = rival.mean, rival.how
+    rivals_seconds = time.perf_counter() - begun
+    means["mechanics"] = forecast.mean
+    found: dict[str, Any] = {
+        "data": path.stem.removesuffix("-train"), "period": period, "time_step": step,
+        "forecasts": len(windows), "seconds": seconds, "rivals_seconds": rivals_seconds,
+        "groups": list(model.groups), "systems": len(model.systems) or 1, "how": hows, "rms": {},
+    }  # fmt: skip
+    truth = np.where(np.asarray(windows.known)[:, OBSERVED:, None], windows.q[:, OBSERVED:], np.nan)
+    for name, mean in means.items():
+        error = wrapped(mean - truth, train.angles)
+        found["rms"][name] = {
+            mark: float(np.sqrt(np.nanmean(error[:, k - 1] ** 2))) if k <= ahead else float("nan")
+            for mark, k in marks.items()
+        }
+    error = np.abs(wrapped(forecast.mean - truth, train.angles))
+    found["bands"] = {}
+    for mark, k in marks.items():
+        if k > ahead:
+            continue
+        apart = _apart(windows, k)
+        row = {}
+        for level, (low, high) in forecast.bands.items():
+            inside = np.where(np.isfinite(error), error <= (high - low) / 2, np.nan)[:, k - 1]
+            row[f"{level:.0%}"] = float(np.nanmean(inside))
+            row[f"{level:.0%} apart"] = float(np.nanmean(inside[apart]))
+        found["bands"][mark] = row | {"apart": len(apart)}
+    return found
+
+
+def _last(observed: Trajectories) -> np.ndarray:
+    """(n, d) the last known position of every window."""
+    known = np.asarray(observed.known)[:, ::-1]
+    row = observed.states - 1 - np.argmax(known, axis=1)
+    return observed.q[np.arange(len(observed)), row]
+
+
+def _apart(windows: Trajectories, ahead: int) -> np.ndarray:
+    """Windows whose forecasts do not overlap."""
+    chosen, last = [], {}
+    for i, name in enumerate(windows.ids):
+        run, _, start = name.rpartition("@")
+        if run not in last or int(start) >= last[run] + ahead:
+            chosen.append(i)
+            last[run] = int(start)
+    return np.array(chosen)
+
+
+def wrapped(error: np.ndarray, angles: tuple[bool, ...]) -> np.ndarray:
+    """Errors of angles within half a turn."""
+    finite = np.where(np.isfinite(error), error, 0.0)
+    return error - np.where(angles, 2 * np.pi * np.round(finite / (2 * np.pi)), 0.0)
 
 
 def show(found: dict[str, Any]) -> None:
+    """One set as a table."""
     states = found["period"] / found["time_step"]
     print(
         f"\n{found['data']}: period {found['period']:.3g} ({states:.0f} states), "
-        f"{found['observed']} states seen, {found['forecasts']} forecasts"
+        f"{found['forecasts']} forecasts from {OBSERVED} positions"
     )
     print(f"{'RMS error of q':<16}" + "".join(f"{name:>13}" for name in MARKS))
     for name, row in found["rms"].items():
-        print(f"{name:<16}" + "".join(f"{row[mark]:>13.4g}" for mark in MARKS))
-    if "coverage" in found:
-        shares = ", ".join(f"{name} band holds {x:.0%}" for name, x in found["coverage"].items())
-        print(f"DHN's {shares}; CRPS {found['crps']:.3g}", flush=True)
+        how = found["how"].get(name, "")
+        print(f"{name:<16}" + "".join(f"{row[mark]:>13.4g}" for mark in MARKS) + f"   {how}")
+    for mark, row in found["bands"].items():
+        shares = ", ".join(
+            f"{level} band holds {row[level]:.0%} ({row[f'{level} apart']:.0%} apart)"
+            for level in ("50%", "90%")
+        )
+        print(f"bands at {mark}: {shares}; {row['apart']} windows do not overlap")
+    kept = ", ".join(found["groups"]) or "none"
+    print(
+        f"fitted in {found['seconds']:.0f} s (rivals {found['rivals_seconds']:.0f} s); "
+        f"systems {found['systems']}; groups kept: {kept}",
+        flush=True,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", nargs="+", type=Path, metavar="DATA-train.npz")
-    parser.add_argument("--budget", default="1m", help="training time of each model: 1m, 5m, ...")
-    parser.add_argument("--observe", type=int, default=32)
-    parser.add_argument("--part", default="test", choices=("validation", "test"))
-    parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--ensemble", type=int, default=1, help="models that share the budget")
-    parser.add_argument("--samples", type=int, default=8)
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--dhn", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--only", default="", help="sets whose names contain this")
+    parser.add_argument("--windows", type=int, default=200, help="test forecasts at most")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    paths = [args.folder / x for x in SETS if (args.folder / x).exists()]
+    paths += sorted(args.folder.glob("*-train.npz"))
     rows = []
-    for path in args.data:
-        rows.append(measure(path, args))
-        if not args.json:
-            show(rows[-1])
+    for path in paths:
+        if args.only in path.name:
+            rows.append(measure(path, args.windows))
+            if not args.json:
+                show(rows[-1])
     if args.json:
         print(json.dumps(rows, indent=1))
 

@@ -17,6 +17,7 @@ ROOMS = (
     "models",
     "codes",
     "training",
+    "mechanics",
     "reconstruct",
     "estimator",
     "evaluation",

@@ -1,4 +1,4 @@
-"""What a forecast has to beat: persistence, and the best linear model (DMD) of the same data."""
+"""What a forecast has to beat: persistence, linear models, kernel ridge, the nearest past."""
 
 import dataclasses
 import itertools
@@ -8,12 +8,20 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.errors import UserError
+from dhn.evaluation.delays import delay_forecasts
 from dhn.evaluation.extrapolation import LinearDMD, persistence
 from dhn.evaluation.metrics import Metrics, compare
+from dhn.mechanics.history import held_back, with_history
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
+from dhn.trajectories.period import characteristic_period
+from dhn.trajectories.segments import is_measured
 
 DELAYS = (1, 2, 4, 8, 16, 24)
+HELD_BACK = 0.15
+"""Share of every training run that settings are chosen by where there is no validation part."""
+CHOSEN_BY = 128
+"""Validation windows, as many as mechanics are chosen by."""
 RIDGES = (1e-12, 1e-6, 1e-4, 1e-3)
 BOUND = 3.0
 """A forecast so many times larger than anything seen has grown without bound."""
@@ -40,7 +48,11 @@ def rivals(
 
     The linear model learns from `train`, else from the observed states of `truth` themselves. How
     many states it sees is chosen on `validation`, else on the later third of what it learns from.
+    For measured data with a training part the rivals see positions alone: computed velocities
+    contain later positions.
     """
+    if train is not None and is_measured(train) and train.is_uniform:
+        return _causal(truth, observe, train, validation)
     observed, steps = truth[:, :observe], truth.states - observe
     still = persistence(observed, steps)
     found = [Rival("persistence", "the last state stays", still, compare(still, truth))]
@@ -55,6 +67,39 @@ def rivals(
             )
         found.append(Rival("linear (DMD)", how, said, compare(said, truth)))
     return found
+
+
+def _causal(
+    truth: Trajectories, observe: int, train: Trajectories, validation: Trajectories | None
+) -> list[Rival]:
+    """Persistence and the rivals of `delays`, from positions alone."""
+    steps = truth.states - observe
+    train, truth = (x.replace(v=None, p=None) for x in (train, truth))
+    if validation is None:
+        train, validation = held_back(train, HELD_BACK)
+    else:
+        validation = validation.replace(v=None, p=None)
+
+    def rival(name: str, how: str, q: np.ndarray) -> Rival:
+        known = np.asarray(truth.known).copy()
+        known[:, observe:] = False
+        q = np.concatenate([truth.q[:, :observe], q], axis=1)
+        said = truth.replace(q=q, known=known)
+        return Rival(name, how, said, compare(said, truth))
+
+    observed = truth[:, :observe]
+    last = observed.states - 1 - np.argmax(np.asarray(observed.known)[:, ::-1], axis=1)
+    still = np.repeat(observed.q[np.arange(len(truth)), last][:, None], steps, axis=1)
+    found = [rival("persistence", "the last position stays", still)]
+    held = with_history(train, validation, observe)
+    ahead = min(steps, held.states - observe)
+    if ahead < 1:
+        return found
+    windows = origins(held, observe, ahead, most=CHOSEN_BY)
+    period = characteristic_period(train)
+    half = ahead if period is None else max(1, round(0.5 * period / train.time_step))
+    others = delay_forecasts(train, windows, observed, steps, half)
+    return found + [rival(x.name, f"{x.how}, fitted to the training data", x.mean) for x in others]
 
 
 def linear_model(

@@ -1,0 +1,316 @@
+"""Forecasts from past positions alone: linear, kernel ridge, and the nearest past window.
+
+All are causal: they see positions, never velocities that were computed with later positions. They
+learn from the training part; how many positions they see and their other settings are chosen on
+the validation part by the error up to a given horizon.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import cho_factor, cho_solve
+
+from dhn.trajectories import Trajectories
+from dhn.trajectories.segments import run_of
+
+MOST = 2500
+"""Training windows; a kernel matrix of more takes minutes."""
+FEWER = 1000
+"""Training windows while settings are chosen."""
+DELAYS = {"linear": (4, 8, 16, 24, 32), "kernel ridge": (8, 12, 16), "nearest window": (4, 8, 16)}
+RIDGES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+WIDTHS = (1.0, 3.0, 10.0)
+"""Widths of the kernel over the median distance of two windows."""
+NEIGHBOURS = (1, 3)
+TURN = 2 * np.pi
+
+Forecaster = Callable[[Float[np.ndarray, "n W d"]], Float[np.ndarray, "n H d"]]
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class DelayForecast:
+    """Positions that a rival predicts, and the settings that validation chose."""
+
+    name: str
+    how: str
+    mean: Float[np.ndarray, "n H d"]
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Lessons:
+    """Windows of one or several runs: positions, and the changes that followed."""
+
+    past: Float[np.ndarray, "N W d"]
+    later: Float[np.ndarray, "N H d"]
+    """Position minus the last one of the window."""
+
+
+def delay_forecasts(
+    train: Trajectories,
+    validation: Trajectories,
+    observed: Trajectories,
+    steps: int,
+    until: int,
+) -> list[DelayForecast]:
+    """Fit the rivals, choose their settings, and forecast.
+
+    Where runs of the training part are named in the other parts, a model for each run is a
+    setting, too.
+
+    Arguments: train: whole runs on a uniform grid; validation: windows (observed and later
+        positions) to choose by; observed: windows to forecast from, as many states each;
+        steps: states ahead; until: horizon up to which errors decide.
+    Returns: one forecast (n, steps, d) for each rival that could be fitted.
+    """
+    seen = observed.states
+    shown, hidden = _filled(validation[:, :seen]), validation.q[:, seen:]
+    hidden = np.where(np.asarray(validation.known)[:, seen:, None], hidden, np.nan)
+    until = min(until, hidden.shape[1])
+    winding, zero = _winding(train), _zero(train)
+    train = train.replace(q=_aligned(train.q, zero, winding, train.angles)[0], v=None, p=None)
+    shown, shift = _aligned(shown, zero, winding, train.angles)
+    hidden = hidden - shift
+    start, ahead_shift = _aligned(_filled(observed), zero, winding, train.angles)
+    groups = _groupings(train, validation, observed)
+    found = []
+    for name, delays in DELAYS.items():
+        best: tuple[float, str, int, str] | None = None
+        for label, parts in groups.items():
+            for d in (x for x in delays if x <= seen):
+                for how, forecasters in _fitted(name, train, parts, d, steps, winding, FEWER):
+                    trial = _joined(forecasters, [x[1] for x in parts], shown, steps)[:, :until]
+                    error = _wrapped(trial - hidden[:, :until], train.angles)
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        score = float(np.mean(np.sqrt(np.nanmean(error**2, axis=(0, 2)))))
+                    if np.isfinite(score) and (best is None or score < best[0]):
+                        best = (score, label, d, how)
+        if best is not None:
+            _, label, d, how = best
+            parts = groups[label]
+            settings = dict(_fitted(name, train, parts, d, steps, winding, MOST, how))
+            mean = _joined(settings[how], [x[2] for x in parts], start, steps)
+            text = f"{d} positions, {how}{label}"
+            found.append(DelayForecast(name, text, mean + ahead_shift))
+    return found
+
+
+def _groupings(
+    train: Trajectories, validation: Trajectories, observed: Trajectories
+) -> dict[str, list[tuple[np.ndarray, ...]]]:
+    """Label -> (training, validation, observed) rows for each model."""
+    everything = tuple(np.arange(len(x)) for x in (train, validation, observed))
+    found: dict[str, list[tuple[np.ndarray, ...]]] = {"": [everything]}
+    names = [
+        [run_of(x.rpartition("@")[0] or x) for x in y.ids] for y in (train, validation, observed)
+    ]
+    runs = list(dict.fromkeys(names[0]))
+    if len(runs) > 1 and set(names[1]) | set(names[2]) <= set(runs):
+        rows = [[np.flatnonzero([x == run for x in part]) for part in names] for run in runs]
+        found[", a model for each run"] = [tuple(x) for x in rows]
+    return found
+
+
+def _fitted(
+    name: str, train: Trajectories, parts: Sequence[tuple[np.ndarray, ...]], delays: int,
+    steps: int, winding: np.ndarray, most: int, only: str | None = None,
+) -> Iterator[tuple[str, list[Forecaster]]]:  # fmt: skip
+    """Every setting of a rival (or one of them), one forecaster a part."""
+    for ahead, how in ((steps, "all horizons at once"), (1, "one step at a time")):
+        if only is not None and not only.endswith(how):
+            continue
+        lessons = [_lessons(train, rows[0], delays, ahead, most) for rows in parts]
+        if any(len(x.past) < 2 * delays for x in lessons):
+            continue
+        fits = [_FIT[name](x, winding) for x in lessons]
+        for setting in _SETTINGS[name]:
+            said = f"{_said(name, setting)}, {how}"
+            if only is not None and only != said:
+                continue
+            makers = [fit(*setting) for fit in fits]
+            if ahead == 1:
+                makers = [_iterated(x, steps) for x in makers]
+            yield said, [_last(x, delays) for x in makers]
+        if steps == 1:
+            return
+
+
+def _said(name: str, setting: tuple[float | int, ...]) -> str:
+    words = {
+        "linear": ("ridge",),
+        "kernel ridge": ("width", "ridge"),
+        "nearest window": ("nearest",),
+    }
+    return ", ".join(f"{word} {x:g}" for word, x in zip(words[name], setting, strict=True))
+
+
+def _lessons(train: Trajectories, rows: np.ndarray, delays: int, steps: int, most: int) -> _Lessons:
+    """All windows of known positions, evenly thinned to `most`."""
+    length = delays + steps
+    found = []
+    for i in rows:
+        known = np.asarray(train.known)[i] & np.isfinite(train.q[i]).all(-1)
+        whole = np.convolve(known, np.ones(length), "valid") >= length - 0.5
+        starts = np.flatnonzero(whole) if len(known) >= length else np.zeros(0, int)
+        found.append(train.q[i][starts[:, None] + np.arange(length)])
+    windows = np.concatenate(found) if found else np.zeros((0, length, train.dim))
+    windows = windows[np.linspace(0, len(windows) - 1, min(most, len(windows))).astype(int)]
+    past = windows[:, :delays]
+    return _Lessons(past, windows[:, delays:] - past[:, -1:])
+
+
+def _features(past: np.ndarray, winding: np.ndarray) -> np.ndarray:
+    """Positions; of angles that wind around, sine and cosine of the last and changes before it."""
+    last = past[:, -1:]
+    plain = past[..., ~winding].reshape(len(past), -1)
+    turned = last[..., winding].reshape(len(past), -1)
+    changes = (past[:, :-1] - last)[..., winding].reshape(len(past), -1)
+    return np.concatenate([plain, np.sin(turned), np.cos(turned), changes], axis=1)
+
+
+def _standardised(lessons: _Lessons, winding: np.ndarray) -> tuple[np.ndarray, Callable]:
+    x = _features(lessons.past, winding)
+    centre, size = x.mean(0), x.std(0) + 1e-12
+    return (x - centre) / size, lambda past: (_features(past, winding) - centre) / size
+
+
+def _fit_linear(lessons: _Lessons, winding: np.ndarray) -> Callable[..., Forecaster]:
+    x, features = _standardised(lessons, winding)
+    y = lessons.later.reshape(len(x), -1)
+    shift, shape = y.mean(0), lessons.later.shape[1:]
+    u, s, vt = np.linalg.svd(x, full_matrices=False)
+    projected = u.T @ (y - shift)
+
+    def fit(ridge: float) -> Forecaster:
+        weights = vt.T @ (projected * (s / (s**2 + ridge * len(x)))[:, None])
+        return lambda past: (
+            past[:, -1:] + (features(past) @ weights + shift).reshape(len(past), *shape)
+        )
+
+    return fit
+
+
+def _fit_kernel(lessons: _Lessons, winding: np.ndarray) -> Callable[..., Forecaster]:
+    x, features = _standardised(lessons, winding)
+    y = lessons.later.reshape(len(x), -1)
+    shift, shape = y.mean(0), lessons.later.shape[1:]
+    squares = _squares(x, x)
+    typical = float(np.median(squares[:: max(1, len(x) // 200)]))
+
+    def fit(width: float, ridge: float) -> Forecaster:
+        bandwidth = 2 * width**2 * typical
+        kernel = np.exp(-squares / bandwidth)
+        kernel[np.diag_indices(len(x))] += ridge
+        try:
+            weights = cho_solve(cho_factor(kernel, overwrite_a=True), y - shift)
+        except np.linalg.LinAlgError:  # rounding: the ridge is too small for this width
+            weights = np.full_like(y, np.nan)
+        return lambda past: (
+            past[:, -1:]
+            + (np.exp(-_squares(features(past), x) / bandwidth) @ weights + shift).reshape(
+                len(past), *shape
+            )
+        )
+
+    return fit
+
+
+def _fit_nearest(lessons: _Lessons, winding: np.ndarray) -> Callable[..., Forecaster]:
+    x, features = _standardised(lessons, winding)
+
+    def fit(count: int) -> Forecaster:
+        def forecast(past: np.ndarray) -> np.ndarray:
+            near = np.argsort(_squares(features(past), x), axis=1)[:, :count]
+            return past[:, -1:] + lessons.later[near].mean(1)
+
+        return forecast
+
+    return fit
+
+
+_FIT = {"linear": _fit_linear, "kernel ridge": _fit_kernel, "nearest window": _fit_nearest}
+_SETTINGS: dict[str, list[tuple[float | int, ...]]] = {
+    "linear": [(x,) for x in RIDGES],
+    "kernel ridge": list(itertools.product(WIDTHS, RIDGES)),
+    "nearest window": [(x,) for x in NEIGHBOURS],
+}
+
+
+def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Squared distances of all rows."""
+    return np.maximum((a**2).sum(1)[:, None] + (b**2).sum(1) - 2 * a @ b.T, 0.0)
+
+
+def _last(forecast: Forecaster, delays: int) -> Forecaster:
+    return lambda past: forecast(past[:, -delays:])
+
+
+def _iterated(forecast: Forecaster, steps: int) -> Forecaster:
+    """A one-step forecast applied to its own results."""
+
+    def run(past: np.ndarray) -> np.ndarray:
+        found = []
+        for _ in range(steps):
+            with np.errstate(over="ignore", invalid="ignore"):
+                new = np.clip(forecast(past), -1e6, 1e6)
+            past = np.concatenate([past[:, 1:], new], axis=1)
+            found.append(new)
+        return np.concatenate(found, axis=1)
+
+    return run
+
+
+def _joined(
+    forecasters: list[Forecaster], rows: list[np.ndarray], past: np.ndarray, steps: int
+) -> np.ndarray:
+    mean = np.full((len(past), steps, past.shape[2]), np.nan)
+    for forecast, own in zip(forecasters, rows, strict=True):
+        if len(own):
+            mean[own] = forecast(past[own])
+    return mean
+
+
+def _filled(data: Trajectories) -> np.ndarray:
+    """Positions with lost ones bridged by straight lines, or by the last known position."""
+    q = data.q.copy()
+    known = np.asarray(data.known) & np.isfinite(data.q).all(-1)
+    for i in range(len(q)):
+        rows = np.flatnonzero(known[i])
+        for k in range(q.shape[2]):
+            q[i, :, k] = np.interp(np.arange(q.shape[1]), rows, q[i, rows, k]) if len(rows) else 0.0
+    return q
+
+
+def _winding(train: Trajectories) -> np.ndarray:
+    """(d,) angles that go all the way round."""
+    reach = np.nanmax(train.q, axis=1) - np.nanmin(train.q, axis=1)
+    return np.array(train.angles) & (np.nanmax(reach, axis=0) > TURN)
+
+
+def _zero(train: Trajectories) -> np.ndarray:
+    """(d,) the middle of each angle on the circle."""
+    known = train.q[np.asarray(train.known) & np.isfinite(train.q).all(-1)]
+    return np.angle(np.exp(1j * known).mean(0))
+
+
+def _aligned(
+    q: np.ndarray, zero: np.ndarray, winding: np.ndarray, angles: tuple[bool, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Angles that do not wind around, brought by full turns to the middle of the training data.
+
+    Returns the angles and what was taken off, (n, 1, d).
+    """
+    turns = np.round((np.nanmedian(q, axis=1, keepdims=True) - zero) / TURN)
+    shift = TURN * np.where(np.array(angles) & ~winding, turns, 0.0)
+    return q - shift, shift
+
+
+def _wrapped(error: np.ndarray, angles: tuple[bool, ...]) -> np.ndarray:
+    """Errors of angles within half a turn."""
+    finite = np.where(np.isfinite(error), error, 0.0)
+    return error - np.where(angles, TURN * np.round(finite / TURN), 0.0)

@@ -1,0 +1,150 @@
+"""Bands that hold: the filter's predictive spread times a factor from past forecasts."""
+
+import dataclasses
+from statistics import NormalDist
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dhn.mechanics.predicting import Mechanics
+from dhn.mechanics.windows import Forecasts, Windows, errors, forecasts
+
+LEVELS = (0.5, 0.9)
+PRIOR_WINDOWS = 4.0
+"""Independent windows that the filter's own spread counts as; few windows then change it little."""
+ENOUGH = 10.0
+"""Independent windows, up to which those of the training part fill up a short validation part."""
+KNOTS = 12
+"""Horizons, evenly spread over those that validation reaches, at which factors are set."""
+POWERS = (0.0, 0.5, 1.0)
+"""How the spread may grow with the motion's amplitude: not at all, as its root, in proportion."""
+LEAST, MOST = 0.1, 10.0
+"""Amplitudes beyond these multiples of the training data's are taken as these."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Bands:
+    """Factors of the predictive standard deviation by horizon, for each level."""
+
+    ahead: Float[np.ndarray, " K"]
+    """Scaled times; beyond the last, its factor is used."""
+    factors: Float[np.ndarray, "levels K"]
+    """Half-width of each band over the standard deviation."""
+    windows: Float[np.ndarray, " K"]
+    """Independent windows at each horizon."""
+    power: float
+    """Of the amplitude, in the spread beyond the sensor's own."""
+
+    def spread(self, found: Forecasts) -> Float[np.ndarray, "n H d"]:
+        """Predictive standard deviations, scaled with the motion's amplitude.
+
+        Arguments: found: forecasts.
+        Returns: (n, H, d).
+        """
+        return _spread(found, self.power)
+
+    def half_width(
+        self, sd: Float[np.ndarray, "n H d"], ahead: Float[np.ndarray, "n H"], level: float
+    ) -> Float[np.ndarray, "n H d"]:
+        """Half the width of a band.
+
+        Arguments: sd: (n, H, d) from `spread`; ahead: (n, H) scaled times after the last observed
+            position; level: share that the band should hold.
+        Returns: (n, H, d).
+        """
+        gauss = [NormalDist().inv_cdf(0.5 + x / 2) for x in LEVELS]
+        own = np.stack([np.interp(ahead, self.ahead, x) for x in self.factors])
+        ratios = own / np.array(gauss)[:, None, None]
+        # Other levels lie between or beyond the calibrated ones in the normal quantile.
+        wanted = NormalDist().inv_cdf(0.5 + level / 2)
+        share = np.clip((wanted - gauss[0]) / (gauss[1] - gauss[0]), 0.0, 1.0)
+        return sd * (wanted * (ratios[0] * (1 - share) + ratios[1] * share))[..., None]
+
+
+def _spread(found: Forecasts, power: float) -> np.ndarray:
+    floor = np.minimum(found.floor, found.variance)
+    size = np.clip(found.amplitude, LEAST, MOST)[:, None, None] ** (2 * power)
+    return np.sqrt(floor + size * (found.variance - floor))
+
+
+def calibrated(
+    mechanics: Mechanics,
+    validation: tuple[Windows, Int[np.ndarray, " n"]],
+    training: tuple[Windows, Int[np.ndarray, " m"]],
+    optimism: float,
+) -> Bands:
+    """Factors by conformal quantiles of forecast errors, in units of predictive spread.
+
+    Overlapping windows count as the independent ones among them: their number is the time that the
+    windows cover over the horizon. Quantiles take the finite-sample rank ceil((n + 1) level) and
+    are shrunk towards the normal distribution's where few windows are independent. Windows of the
+    training part, their errors enlarged by `optimism`, fill up a validation part that is too short
+    to tell a factor.
+
+    Arguments: mechanics; validation, training: windows and (n,) the systems they belong to;
+        optimism: expected error of new data over that of fitted data.
+    Returns: the factors.
+    """
+    parts = [(x, forecasts(mechanics, x, systems)) for x, systems in (validation, training)]
+    scales = (1.0, optimism)
+    off = [
+        np.abs(errors(found.mean, x, mechanics.layout.angles)) * scale
+        for (x, found), scale in zip(parts, scales, strict=True)
+    ]
+    power = min(POWERS, key=lambda p: (_cost(parts, off, p), p))
+    ratios = [e / _spread(found, power) for (_, found), e in zip(parts, off, strict=True)]
+    ahead = validation[0].ahead
+    last = len(ahead)
+    knots = np.unique(np.linspace(0, last - 1, min(KNOTS, last)).round().astype(int))
+    reach = max(1, last // KNOTS)
+    factors, counts = np.zeros((len(LEVELS), len(knots))), np.zeros(len(knots))
+    for k, knot in enumerate(knots):
+        rows = slice(max(0, knot - reach), knot + reach + 1)
+        near = [x[:, rows][np.isfinite(x[:, rows])] for x in ratios]
+        independent = [
+            min(float(len(x)), _covered(w) / (ahead[knot] + 4 * ahead[0]))
+            for x, (w, _) in zip(near, parts, strict=True)
+        ]
+        independent[1] = min(independent[1], max(0.0, ENOUGH - independent[0]))
+        counts[k] = sum(independent)
+        weights = np.concatenate(
+            [np.full(len(x), n / max(len(x), 1)) for x, n in zip(near, independent, strict=True)]
+        )
+        for j, level in enumerate(LEVELS):
+            gauss = NormalDist().inv_cdf(0.5 + level / 2)
+            if counts[k] <= 0:
+                factors[j, k] = factors[j, k - 1] if k else gauss
+                continue
+            rank = min(1.0, np.ceil((counts[k] + 1) * level) / counts[k])
+            found = _quantile(np.concatenate(near), weights, rank)
+            share = counts[k] / (counts[k] + PRIOR_WINDOWS)
+            factors[j, k] = gauss * (max(found, 1e-3) / gauss) ** share
+    return Bands(ahead[knots], factors, counts, power)
+
+
+def _cost(parts: list[tuple[Windows, Forecasts]], off: list[np.ndarray], power: float) -> float:
+    """Negative log-likelihood a measurement, with the best common factor; ties within 0.01."""
+    ratios, logs = [], []
+    for (_, found), e in zip(parts, off, strict=True):
+        sd = _spread(found, power)
+        good = np.isfinite(e) & np.isfinite(sd)
+        ratios.append((e / sd)[good])
+        logs.append(np.log(sd[good]))
+    ratio = np.concatenate(ratios)
+    return round(float(np.log(np.sqrt((ratio**2).mean())) + np.concatenate(logs).mean()), 2)
+
+
+def _covered(windows: Windows) -> float:
+    """Scaled time that the starts of the windows cover."""
+    starts, found = np.array([x.t[0] for x in windows.pieces]), 0.0
+    for name in dict.fromkeys(windows.names):
+        found += float(np.ptp(starts[[x == name for x in windows.names]])) + windows.ahead[0]
+    return found
+
+
+def _quantile(values: np.ndarray, weights: np.ndarray, level: float) -> float:
+    order = np.argsort(values)
+    share = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order][min(np.searchsorted(share, level - 1e-12), len(values) - 1)])

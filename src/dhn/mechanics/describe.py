@@ -1,0 +1,124 @@
+"""The identified physics in the data's units, as plain values."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dhn.mechanics.layout import Layout
+from dhn.mechanics.motion import constant_masses, mass_matrix, potential
+from dhn.mechanics.predicting import Mechanics
+
+
+def describe(mechanics: Mechanics, errors: np.ndarray, systems: tuple[str, ...]) -> dict[str, Any]:
+    """Mass matrix, potential, friction, frequencies, sensor and noise of every system.
+
+    Forces are per unit of the first coordinate's inertia, since positions alone cannot tell a
+    common factor of all masses: `M_11 = 1`.
+
+    Arguments: mechanics; errors: (R, P) standard errors; systems: names of the systems.
+    Returns: {"convention": ..., "systems": [...]}.
+    """
+    names = systems or ("all runs",)
+    return {
+        "convention": "M_11 = 1: positions cannot tell a common factor of all masses",
+        "angles": "against the link before" if mechanics.scale.relative else "as measured",
+        "systems": [
+            {"name": name, **_one(mechanics, mechanics.theta[k], errors[k])}
+            for k, name in enumerate(names)
+        ],
+    }
+
+
+def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[str, Any]:
+    layout, scale = mechanics.layout, mechanics.scale
+    d, size, time = layout.dim, scale.size, scale.time
+    angle = np.array(layout.angles)
+
+    def entry(block: str, k: int, unit: float) -> dict[str, float]:
+        at = layout.slices[block].start + k
+        return {"value": float(theta[at] * unit), "error": float(errors[at] * unit)}
+
+    with jax.enable_x64(True):
+        parts = jax.tree.map(np.asarray, _linearised(layout, jnp.asarray(theta)))
+    masses, slope, rest, stiff, inertia = parts
+    squares = np.linalg.eigvals(np.linalg.solve(inertia, stiff))
+    mass_errors = np.sqrt(np.einsum("ijp,p->ij", slope**2, errors**2))
+    units = size[0] ** 2 / np.outer(size, size)
+    force = size[0] ** 2 / size / time**2
+    blocks: dict[str, tuple[str, np.ndarray]] = {
+        "sine": ("potential", force), "cosine": ("potential", force),
+        "sine2": ("potential", force), "cosine2": ("potential", force),
+        "force": ("potential", force), "square": ("potential", force / size**2),
+        "cube": ("potential", force / size**3),
+        "link_square": ("potential", force / size**2), "link_cube": ("potential", force / size**3),
+        "viscous": ("friction", force * time / size), "dry": ("friction", force),
+        "drag": ("friction", force * time**2 / size**2),
+        "phase": ("sensor", np.ones(d)), "even": ("sensor", size), "odd": ("sensor", size),
+        "even2": ("sensor", size), "odd2": ("sensor", size),
+        "marker_even": ("sensor", size), "marker_odd": ("sensor", size),
+    }  # fmt: skip
+    found: dict[str, Any] = {
+        "mass": [
+            {"i": i, "j": j, "value": float(masses[i, j] * units[i, j]),
+             "error": float(mass_errors[i, j] * units[i, j]),
+             "depends": "cos(q_i - q_j)" if i != j and angle[i] and angle[j] else "constant"}
+            for i, j in layout.pairs if masses[i, j] != 0
+        ],
+        "potential": [], "friction": [], "sensor": [],
+    }  # fmt: skip
+    for name, (where, unit) in blocks.items():
+        for k in range(d):
+            at = layout.slices[name].start + k
+            if theta[at] != 0 or errors[at] != 0:
+                found[where].append({"term": name, "coordinate": k, **entry(name, k, unit[k])})
+    for k, (i, j) in enumerate(layout.pairs):
+        at = layout.slices["stiffness"].start + k
+        if theta[at] != 0:
+            unit = size[0] ** 2 / size[i] / size[j] / time**2
+            found["potential"].append(
+                {"term": "stiffness", "i": i, "j": j, **entry("stiffness", k, unit)}
+            )
+    found["rest"] = [float(x) for x in scale.unscaled(rest)]
+    found["frequencies"] = sorted(
+        float(np.sqrt(x.real)) / (2 * np.pi * time) for x in squares if x.real > 0
+    )
+    noise = {
+        "white": ("log_white", size), "acceleration": ("log_kick", size / time**1.5),
+        "slow": ("log_slow", size), "slow_time": ("log_slow_time", np.full(d, time)),
+    }  # fmt: skip
+    found["noise"] = []
+    for k in range(d):
+        row: dict[str, float] = {"coordinate": k}
+        for name, (block, unit) in noise.items():
+            at = layout.slices[block].start + k
+            if errors[at] or not block.startswith("log_slow"):
+                row[name] = float(np.exp(theta[at]) * unit[k])
+                row[f"{name}_error"] = float(errors[at] * row[name])  # of a logarithm
+        found["noise"].append(row)
+    return found
+
+
+@functools.partial(jax.jit, static_argnames="layout")
+def _linearised(layout: Layout, theta):
+    """Constant masses with their derivatives, the state of rest, stiffness and inertia there."""
+
+    def energy(q):
+        return potential(layout, theta, q)
+
+    def newton(_, q):
+        step = jnp.linalg.solve(curve(q) + 1e-9 * jnp.eye(layout.dim), slope(q))
+        return q - jnp.clip(step, -0.3, 0.3)
+
+    slope, curve = jax.grad(energy), jax.hessian(energy)
+    sine, cosine = (theta[layout.slices[x]] for x in ("sine", "cosine"))
+    rest = jnp.where(np.array(layout.angles), jnp.arctan2(-cosine, sine), 0.0)
+    rest = jax.lax.fori_loop(0, 20, newton, rest)
+
+    def masses(theta):
+        return constant_masses(layout, theta)
+
+    inertia = mass_matrix(layout, theta, rest)
+    return masses(theta), jax.jacfwd(masses)(theta), rest, curve(rest), inertia

@@ -1,0 +1,348 @@
+"""Fit mechanics to positions: a start, the likelihood, and groups that validation keeps."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dhn.errors import UserError
+from dhn.mechanics.bands import calibrated
+from dhn.mechanics.history import held_back, with_history
+from dhn.mechanics.layout import GROUPS, Layout
+from dhn.mechanics.likelihood import Problem
+from dhn.mechanics.model import MechanicalModel, Stage
+from dhn.mechanics.predicting import Mechanics
+from dhn.mechanics.rows import Scale, fitting_stretches, runs_of, scale_of, stacked
+from dhn.mechanics.scoring import Damping, Scored, fit_scoring
+from dhn.mechanics.start import Start, start_from
+from dhn.mechanics.windows import OBSERVED, Windows, score, windows_of
+from dhn.trajectories import Trajectories
+from dhn.trajectories.segments import run_of
+
+HELD_BACK = 0.15
+"""Share of every run that chooses groups where no validation part is given."""
+KEEP = 0.97
+"""A group is kept if the validation error falls below this share: the simplest within 3 %."""
+WORST = 0.9
+"""A slow error that the likelihood asks for may cost so much at first; it is taken out again if
+nothing added to it makes up for that."""
+EVIDENCE = 2.0
+"""Nats of training likelihood that a group must gain for each of its coefficients, so that chance
+on a short validation part keeps none."""
+DIFFERENT = 0.5
+"""Runs are different systems from the start if coefficients of their own halve the error."""
+HALF = np.pi
+"""Half a period in scaled time."""
+AFTER: dict[str, str] = {"sensor, second order": "sensor"}
+"""Groups that make sense only after another."""
+OWN = ("inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag")
+"""Coefficients that differ between systems of a family: lengths, masses, friction."""
+TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20
+TRIAL_GAIN = 0.5
+"""Nats; trials of groups end at a coarser gain than the last fit."""
+DIMENSIONS = 6
+"""More coordinates than that compile for minutes."""
+
+
+def fit_mechanics(
+    train: Trajectories,
+    validation: Trajectories | None = None,
+    *,
+    budget: float | None = None,
+    progress: Callable[[str], None] | None = None,
+    observe: int = OBSERVED,
+    systems: str | None = None,
+    groups: tuple[str, ...] | None = None,
+) -> MechanicalModel:
+    """Learn mass matrix, potential, friction, sensor and noise from positions alone.
+
+    Arguments: train: runs with positions q, NaN where lost, at their own times; validation: later
+        parts of the same runs, or other runs, that choose what is kept (by default the last
+        15 % of every run); budget: seconds, after which no further group is tried; progress:
+        called with a line for every stage; observe: positions that a forecast will start from;
+        systems: "one" for all runs, "each" for coefficients of their own, by default whichever
+        validation prefers; groups: names of `GROUPS` that may be added, by default all.
+    Returns: the fitted model.
+    """
+    begun = time.monotonic()
+    _check(train, systems, groups)
+    if validation is None:
+        train, validation = held_back(train, HELD_BACK)
+    search = _Search(
+        train, validation, observe, begun + (np.inf if budget is None else budget),
+        progress or (lambda _: None),
+    )  # fmt: skip
+    best = search.first(systems)
+    best = search.forward(best, tuple(GROUPS) if groups is None else groups)
+    best = search.last(search.apart(best, systems))
+    return search.model(best, time.monotonic() - begun)
+
+
+def _check(train: Trajectories, systems: str | None, groups: tuple[str, ...] | None) -> None:
+    if train.dim > DIMENSIONS:
+        raise UserError(
+            f"mechanics fit up to {DIMENSIONS} coordinates; got {train.dim}. Choose fewer."
+        )
+    if systems not in (None, "one", "each"):
+        raise UserError(f'systems must be "one", "each" or None; got {systems!r}.')
+    for name in groups or ():
+        if name not in GROUPS:
+            raise UserError(f"there is no group {name!r}; they are {', '.join(GROUPS)}.")
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A fitted choice of groups and its validation error."""
+
+    groups: tuple[str, ...]
+    each: bool
+    scored: Scored
+    error: float
+
+
+@final
+class _Search:
+    """The data in the filter's form, and the stages of the choice."""
+
+    def __init__(
+        self, train: Trajectories, validation: Trajectories, observe: int, deadline: float,
+        progress: Callable[[str], None],
+    ):  # fmt: skip
+        self.deadline, self.progress = deadline, progress
+        self.layout = Layout(train.angles)
+        self.scale, self.start, self.runs = _started(train, self.layout)
+        names = [run_of(x) for x in train.ids]
+        self.names = tuple(dict.fromkeys(names))
+        self.system = np.array([self.names.index(x) for x in names])
+        self.stages: list[Stage] = []
+        self.problems: dict[bool, Problem] = {}
+        history = with_history(train, validation, observe)
+        longest = int(history.lengths.max()) - observe
+        if longest < 1:
+            raise UserError(
+                f"validation needs runs of more than {observe} states, the positions that a "
+                f"forecast starts from; got {int(history.lengths.max())}."
+            )
+        self.observe = observe
+        ahead = min(longest, int(np.ceil(4 * HALF / self.scale.step)))
+        self.windows = windows_of(history, self.scale, ahead, observe)
+        self.training = windows_of(train, self.scale, min(ahead, train.states - observe), observe)
+        self.known = all(x in self.names for x in self.windows.names)
+
+    def problem(self, each: bool) -> Problem:
+        """Stretches of the training data, with one system or a system for every run."""
+        if each not in self.problems:
+            pieces = fitting_stretches(self.runs, self.scale)
+            rows = stacked(pieces, self.scale, self.layout.angles)
+            run = np.full(rows.step.shape[0], -1)
+            run[: len(pieces)] = [self.system[x.source] if each else 0 for x in pieces]
+            wide = np.log(10 * self.start.noise)
+            self.problems[each] = Problem(
+                self.layout, rows, run, self.start.width, self.scale.substeps, wide
+            )
+        return self.problems[each]
+
+    def own(self, each: bool) -> Bool[np.ndarray, " P"]:
+        """Entries that differ between systems."""
+        own = np.zeros(self.layout.size, bool)
+        for name in OWN if each else ():
+            own[self.layout.slices[name]] = True
+        return own
+
+    def systems(self, each: bool, windows: Windows) -> Int[np.ndarray, " n"]:
+        """Index of each window's system."""
+        return np.array([self.names.index(run_of(x)) if each else 0 for x in windows.names])
+
+    def fitted(
+        self, theta: Float[np.ndarray, "R P"], groups: tuple[str, ...], each: bool, iterations: int
+    ) -> _Candidate:
+        """Score from given coefficients on, and measure forecasts of the validation part."""
+        active = self.layout.base()
+        for name in groups:
+            active |= self.layout.group(name)
+        scored = fit_scoring(
+            self.problem(each), theta, active, self.own(each), iterations=iterations,
+            deadline=self.deadline,
+            damping=Damping() if iterations == LAST_ITERATIONS else Damping(gain=TRIAL_GAIN),
+        )  # fmt: skip
+        mechanics = Mechanics(self.layout, self.scale, scored.theta, self.start.width)
+        error = score(mechanics, self.windows, self.systems(each, self.windows), HALF)
+        return _Candidate(groups, each, scored, error)
+
+    def first(self, systems: str | None) -> _Candidate:
+        """Viscous friction and white noise; one system for all runs or one for each.
+
+        Where runs differ as the lengths of pendulums do, one system for all fails at once.
+        """
+        several = len(self.names) > 1 and (systems == "each" or (systems is None and self.known))
+        if several:
+            each = self.fitted(self.each_start(), (), True, TRIAL_ITERATIONS)
+            if systems == "each":
+                self.note("a system for each run", each, None, True)
+                return self.usable(each)
+        one = self.fitted(self.start.theta[None], (), False, LAST_ITERATIONS)
+        self.note("viscous friction", one, None, True)
+        if several and each.error < DIFFERENT * one.error:
+            self.note("a system for each run", each, one.error, True)
+            return each
+        return self.usable(one)
+
+    def apart(self, best: _Candidate, systems: str | None) -> _Candidate:
+        """At last, coefficients of their own for every run, if validation gains by them."""
+        if best.each or systems is not None or len(self.names) == 1 or not self.known:
+            return best
+        theta = np.repeat(best.scored.theta, len(self.names), axis=0)
+        each = self.fitted(theta, best.groups, True, TRIAL_ITERATIONS)
+        kept = self.evident(best, each) and bool(each.error < KEEP * best.error)
+        self.note("a system for each run", each, best.error, kept)
+        return each if kept else best
+
+    def each_start(self) -> Float[np.ndarray, "R P"]:
+        """A regression for every run, what they share from all."""
+        own = [[x for x in self.runs if self.system[x.source] == k] for k in range(len(self.names))]
+        theta = np.stack([start_from(self.layout, x, self.scale).theta for x in own])
+        shared = ~self.own(True)
+        theta[:, shared] = self.start.theta[shared]
+        return theta
+
+    def usable(self, one: _Candidate) -> _Candidate:
+        """A model whose forecasts are numbers, or a `UserError`."""
+        if not np.isfinite(one.error):
+            raise UserError(
+                "the equations of motion could not be fitted: forecasts of the validation part "
+                "diverge. Check which coordinates are angles, and the units of time."
+            )
+        return one
+
+    def forward(self, best: _Candidate, allowed: tuple[str, ...]) -> _Candidate:
+        """Add the group that gains most, as long as one gains 3 %.
+
+        The slow error comes first where the training likelihood asks for it: without it, friction
+        and sensor are hidden in process noise, and adding them one by one gains nothing.
+        """
+        open_ = [x for x in allowed if self.layout.group(x).any()]
+        if "slow error" in open_ and time.monotonic() < self.deadline:
+            open_.remove("slow error")
+            slow = self.with_group(best, "slow error")
+            kept = self.evident(best, slow) and bool(slow.error < best.error / WORST)
+            self.note("slow error", slow, best.error, kept)
+            best = slow if kept else best
+        while open_ and time.monotonic() < self.deadline:
+            found: dict[str, _Candidate] = {}
+            for name in open_:
+                if AFTER.get(name) and AFTER[name] not in best.groups:
+                    continue
+                if time.monotonic() > self.deadline:
+                    self.progress("the time is up; the remaining groups were not tried")
+                    break
+                found[name] = self.with_group(best, name)
+            sure = {x: one for x, one in found.items() if self.evident(best, one)}
+            name = min(sure, key=lambda x: sure[x].error, default="")
+            gains = bool(sure) and bool(sure[name].error < KEEP * best.error)
+            for other, one in found.items():
+                self.note(other, one, best.error, gains and other == name)
+            if not gains:
+                break
+            # What made things worse is not tried again.
+            open_ = [
+                x for x in open_ if x != name and (x not in found or found[x].error < best.error)
+            ]
+            best = found[name]
+        return self.backward(best)
+
+    def backward(self, best: _Candidate) -> _Candidate:
+        """Take groups out again: of all models within 3 % of the best error, the simplest."""
+        limit = best.error / KEEP
+        for name in best.groups:
+            if time.monotonic() > self.deadline or (len(best.groups) == 1 and name != "slow error"):
+                break
+            if any(AFTER.get(x) == name for x in best.groups):
+                continue
+            theta = best.scored.theta.copy()
+            theta[:, self.layout.group(name)] = self.start.theta[self.layout.group(name)]
+            rest = tuple(x for x in best.groups if x != name)
+            one = self.fitted(theta, rest, best.each, TRIAL_ITERATIONS)
+            if one.error <= limit:
+                self.progress(f"{name}: error {one.error:.4g} without it; taken out again")
+                best = one
+        kept = best.groups
+        self.stages = [
+            dataclasses.replace(x, kept=x.kept and (x.name not in GROUPS or x.name in kept))
+            for x in self.stages
+        ]
+        return best
+
+    def evident(self, best: _Candidate, one: _Candidate) -> bool:
+        """Whether the training data speak for the added coefficients, too."""
+        added = one.scored.entries.size - best.scored.entries.size
+        return bool(one.scored.value - best.scored.value > EVIDENCE * added)
+
+    def with_group(self, best: _Candidate, name: str) -> _Candidate:
+        """A warm start with one more group."""
+        theta, places = best.scored.theta.copy(), self.layout.slices
+        if name == "slow error":
+            theta[:, places["log_slow"]] = theta[:, places["log_white"]]
+        for block in ("dry", "drag"):
+            if block in GROUPS[name]:
+                theta[:, places[block]] = 1e-4
+        return self.fitted(theta, (*best.groups, name), best.each, TRIAL_ITERATIONS)
+
+    def last(self, best: _Candidate) -> _Candidate:
+        """Iterate to convergence; the result is kept unless forecasts become worse."""
+        final_ = self.fitted(best.scored.theta, best.groups, best.each, LAST_ITERATIONS)
+        if final_.error > best.error / KEEP:
+            self.progress("the last iterations made forecasts worse and were left out")
+            return best
+        return final_
+
+    def note(self, name: str, one: _Candidate, before: float | None, kept: bool) -> None:
+        """Record a stage."""
+        self.stages.append(
+            Stage(name, one.error, before, one.scored.value, one.scored.iterations, kept)
+        )
+        self.progress(self.stages[-1].line())
+
+    def model(self, best: _Candidate, seconds: float) -> MechanicalModel:
+        """The result with its bands."""
+        mechanics = Mechanics(self.layout, self.scale, best.scored.theta, self.start.width)
+        count, fitted = best.scored.measured, best.scored.entries.size
+        bands = calibrated(
+            mechanics,
+            (self.windows, self.systems(best.each, self.windows)),
+            (self.training, self.systems(best.each, self.training)),
+            float(np.sqrt((count + fitted) / max(count - fitted, 1))),
+        )
+        columns = best.scored.entries.columns
+        errors = np.zeros_like(best.scored.theta)
+        for run in range(len(errors)):
+            places = best.scored.entries.places(run)
+            errors[run, columns] = np.sqrt(np.diag(best.scored.covariance)[places])
+        return MechanicalModel(
+            mechanics=mechanics,
+            systems=self.names if best.each else (),
+            standard_errors=errors,
+            bands=bands,
+            groups=best.groups,
+            stages=tuple(self.stages),
+            gated=best.scored.gated,
+            measured=best.scored.measured,
+            seconds=seconds,
+            observed=self.observe,
+        )
+
+
+def _started(train: Trajectories, layout: Layout) -> tuple[Scale, Start, list]:
+    """Scale and start; for chains, angles against the link before where these fit better."""
+    found = []
+    chain = layout.dim > 1 and all(layout.angles)
+    for relative in (False, True) if chain else (False,):
+        scale = scale_of(train, relative)
+        runs = runs_of(train, scale)
+        start = start_from(layout, runs, scale)
+        found.append((float(np.mean(start.residual)), relative, scale, start, runs))
+    _, _, scale, start, runs = min(found, key=lambda x: (x[0], x[1]))
+    return scale, start, runs

@@ -1,0 +1,76 @@
+"""Held-out runs with the states that went before them, so that short parts can be forecast, too."""
+
+import numpy as np
+
+from dhn.trajectories import Trajectories
+
+
+def with_history(before: Trajectories, data: Trajectories, observe: int) -> Trajectories:
+    """Put the last states of `before` in front of runs that continue them.
+
+    A run continues another if both have the same id and it begins within two steps of its end.
+    The others begin with their own first states.
+
+    Arguments: before, data: parts of the same runs; observe: how many states to put in front.
+    Returns: positions with `observe` more states where there were any.
+    """
+    rows = {x: i for i, x in enumerate(before.ids)}
+    qs, ts, knowns = [], [], []
+    for i, name in enumerate(data.ids):
+        length = int(data.lengths[i])
+        q, t = data.q[i, :length], data.times[i, :length]
+        known = np.asarray(data.known)[i, :length]
+        j = rows.get(name)
+        if j is not None and length > 1:
+            end = int(before.lengths[j])
+            gap = t[0] - before.times[j, end - 1]
+            if 0 < gap <= 2 * np.median(np.diff(t)):
+                head = slice(max(0, end - observe), end)
+                q = np.concatenate([_turned(before.q[j, head], q, data.angles), q])
+                t = np.concatenate([before.times[j, head], t])
+                known = np.concatenate([np.asarray(before.known)[j, head], known])
+        qs.append(q)
+        ts.append(t)
+        knowns.append(known)
+    return Trajectories.from_list(
+        qs, ts, known=knowns, names=data.names, angles=data.angles, units=data.units,
+        ids=data.ids, noise=data.noise, meta=data.meta,
+    )  # fmt: skip
+
+
+def _turned(head: np.ndarray, q: np.ndarray, angles: tuple[bool, ...]) -> np.ndarray:
+    """Angles of the head moved by full turns so that they run on into q."""
+    found = head.copy()
+    for k in np.flatnonzero(angles):
+        ends = head[np.isfinite(head[:, k]), k][-1:], q[np.isfinite(q[:, k]), k][:1]
+        if all(map(len, ends)):
+            found[:, k] += 2 * np.pi * np.round((ends[1][0] - ends[0][0]) / (2 * np.pi))
+    return found
+
+
+def held_back(train: Trajectories, share: float) -> tuple[Trajectories, Trajectories]:
+    """Divide runs in time where no validation part was given.
+
+    Arguments: train; share: of every run's states that go to validation.
+    Returns: the earlier and the later part.
+    """
+    cut = [round(x * (1 - share)) for x in train.lengths]
+    parts = []
+    for early in (True, False):
+        rows = [
+            slice(0, c) if early else slice(c, n) for c, n in zip(cut, train.lengths, strict=True)
+        ]
+        parts.append(
+            Trajectories.from_list(
+                [x[r] for x, r in zip(train.q, rows, strict=True)],
+                [x[r] for x, r in zip(train.times, rows, strict=True)],
+                known=[x[r] for x, r in zip(np.asarray(train.known), rows, strict=True)],
+                names=train.names,
+                angles=train.angles,
+                units=train.units,
+                ids=train.ids,
+                noise=train.noise,
+                meta=train.meta,
+            )
+        )
+    return parts[0], parts[1]

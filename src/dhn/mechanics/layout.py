@@ -1,0 +1,158 @@
+"""The coefficients of a mechanical model as one vector: which entry is what, and its bounds."""
+
+import dataclasses
+import functools
+from typing import final
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float
+
+Numbers = jax.Array | np.ndarray
+"""What the equations take: traced or plain arrays."""
+PER_PAIR = ("inertia", "stiffness")
+"""Blocks with one entry for each pair i >= j, row by row of a lower triangle."""
+PER_COORDINATE = (
+    "phase", "sine", "cosine", "sine2", "cosine2", "force", "square", "cube",
+    "link_square", "link_cube",
+    "viscous", "dry", "drag",
+    "even", "odd", "even2", "odd2", "marker_even", "marker_odd",
+    "log_white", "log_kick", "log_slow", "log_slow_time",
+)  # fmt: skip
+"""Blocks with one entry for each coordinate."""
+
+NEVER_NEGATIVE = ("viscous", "dry", "drag")
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "slow error": ("log_slow", "log_slow_time"),
+    "dry friction": ("dry",),
+    "drag": ("drag",),
+    "sensor": ("even", "odd"),
+    "sensor, second order": ("even2", "odd2"),
+    "marker": ("marker_even", "marker_odd"),
+    "second harmonic": ("sine2", "cosine2"),
+    "nonlinear spring": ("square", "cube"),
+    "nonlinear coupling": ("link_square", "link_cube"),
+}
+"""Blocks that are added to the first model only if validation gains by them."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where each block of coefficients lies in the vector, for given coordinates.
+
+    All coefficients are in scaled units: angles in radians, other coordinates over their standard
+    deviation, times over the period / 2π, so that all are of order one.
+    """
+
+    angles: tuple[bool, ...]
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return len(self.angles)
+
+    @functools.cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Index pairs (i, j), i >= j, in the order of a block per pair."""
+        return tuple((i, j) for i in range(self.dim) for j in range(i + 1))
+
+    @functools.cached_property
+    def slices(self) -> dict[str, slice]:
+        """Block name -> its place in the vector."""
+        found, start = {}, 0
+        for name in (*PER_PAIR, *PER_COORDINATE):
+            size = len(self.pairs) if name in PER_PAIR else self.dim
+            found[name] = slice(start, start + size)
+            start += size
+        return found
+
+    @functools.cached_property
+    def size(self) -> int:
+        """Length of the vector."""
+        return max(x.stop for x in self.slices.values())
+
+    @functools.cached_property
+    def labels(self) -> tuple[str, ...]:
+        """A name for every entry, such as `viscous[0]` or `inertia[1,0]`."""
+        found = []
+        for name, place in self.slices.items():
+            if name in PER_PAIR:
+                found += [f"{name}[{i},{j}]" for i, j in self.pairs]
+            else:
+                found += [f"{name}[{i}]" for i in range(place.stop - place.start)]
+        return tuple(found)
+
+    def base(self) -> Bool[np.ndarray, " P"]:
+        """Entries of the first model: mass matrix, potential, viscous friction, white noises.
+
+        Arguments: none.
+        Returns: (P,) which entries are fitted.
+        """
+        active = np.zeros(self.size, bool)
+        for name in ("viscous", "log_white", "log_kick"):
+            active[self.slices[name]] = True
+        angle = np.array(self.angles)
+        for name in ("sine", "cosine"):
+            active[self.slices[name]] = angle
+        active[self.slices["force"]] = ~angle
+        active[self.slices["phase"]] = angle & (np.arange(self.dim) > np.argmax(angle))
+        for name in PER_PAIR:
+            for k, (i, j) in enumerate(self.pairs):
+                both_angles, neither = angle[i] and angle[j], not (angle[i] or angle[j])
+                if name == "stiffness":
+                    use = neither
+                elif i == j:
+                    use = i > 0  # the scale of all masses is fixed by M_11 = 1
+                else:
+                    use = both_angles or not neither
+                active[self.slices[name].start + k] = use
+        return active
+
+    def group(self, name: str) -> Bool[np.ndarray, " P"]:
+        """Entries that a group adds; none where the coordinates have no use for it.
+
+        Arguments: name: a key of `GROUPS`.
+        Returns: (P,) which entries are fitted besides those of the first model.
+        """
+        active = np.zeros(self.size, bool)
+        angle = np.array(self.angles)
+        chain = angle & np.concatenate([[False], angle[:-1]])
+        where = {"marker": chain, "second harmonic": angle, "nonlinear spring": ~angle}
+        where["nonlinear coupling"] = ~angle & np.concatenate([[False], ~angle[:-1]])
+        for block in GROUPS[name]:
+            active[self.slices[block]] = where.get(name, np.ones(self.dim, bool))
+        return active
+
+    def bounds(self) -> tuple[Float[np.ndarray, " P"], Float[np.ndarray, " P"]]:
+        """Least and greatest value of every coefficient.
+
+        Arguments: none.
+        Returns: two arrays (P,).
+        """
+        low, high = np.full(self.size, -np.inf), np.full(self.size, np.inf)
+        for name in NEVER_NEGATIVE:
+            low[self.slices[name]] = 0.0
+        for name in ("log_white", "log_kick", "log_slow"):
+            low[self.slices[name]], high[self.slices[name]] = np.log(1e-7), np.log(10.0)
+        low[self.slices["log_slow_time"]] = np.log(0.2)  # below, it is white noise
+        high[self.slices["log_slow_time"]] = np.log(200.0)  # thirty periods: an offset
+        return low, high
+
+    def prior(self) -> Float[np.ndarray, " P"]:
+        """Precision of a Gaussian prior about zero, about the starting value for logarithms.
+
+        Weak: it decides only what the data leave open, such as a lens at small swings.
+
+        Arguments: none.
+        Returns: (P,) one over the variance.
+        """
+        precision = np.zeros(self.size)
+        widths = {"dry": 0.3, "drag": 0.3, "sine2": 0.3, "cosine2": 0.3, "square": 0.5, "cube": 0.5}
+        widths |= {"link_square": 0.5, "link_cube": 0.5}
+        widths |= {k: 0.1 for k in ("even", "odd", "even2", "odd2", "marker_even", "marker_odd")}
+        widths |= {"log_slow_time": 1.5, "log_slow": 3.0, "log_kick": 3.0, "phase": 0.3}
+        for name, width in widths.items():
+            precision[self.slices[name]] = 1 / width**2
+        return precision

@@ -1,0 +1,196 @@
+"""A first model: the Euler-Lagrange equations fitted to local accelerations."""
+
+import dataclasses
+import functools
+from typing import final
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.optimize import least_squares
+
+from dhn.mechanics.layout import Layout
+from dhn.mechanics.local import local_states
+from dhn.mechanics.motion import acceleration
+from dhn.mechanics.rows import Run, Scale, rounded_up, window_of
+
+MOST = 4000
+"""Rows used; more would change nothing and cost time."""
+PADDED = (128, 512, 2048, 8192)
+"""Rows that compiled programs take; the rows are repeated to fill them."""
+DRY_WIDTH = 0.04
+"""Width of smoothed dry friction over the spread of the joint's rate (2 to 6 % work; learned
+widths diverge)."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """Coefficients to begin scoring from, and how well they explain local accelerations."""
+
+    theta: Float[np.ndarray, " P"]
+    residual: Float[np.ndarray, " d"]
+    """Robust spread of what the accelerations leave over, as share of theirs, as measured."""
+    width: Float[np.ndarray, " d"]
+    noise: Float[np.ndarray, " d"]
+
+
+def start_from(layout: Layout, runs: list[Run], scale: Scale) -> Start:
+    """Regression on local quartics: linear first, then on accelerations with robust weights.
+
+    Arguments: layout; runs of one system; scale.
+    Returns: coefficients with noise levels.
+    """
+    window = window_of(scale)
+    local = [local_states(x.t, x.y, x.seen, window, layout.angles) for x in runs]
+    inner = [slice(window // 4, max(len(x) - window // 4, window // 4 + 1)) for x in runs]
+    q, v, a = (
+        np.concatenate([getattr(x, name)[part] for x, part in zip(local, inner, strict=True)])
+        for name in ("q", "v", "a")
+    )
+    good = np.isfinite(q).all(-1) & np.isfinite(v).all(-1) & np.isfinite(a).all(-1)
+    q, v, a = q[good], v[good], a[good]
+    every = max(1, len(q) // MOST)
+    q, v, a = q[::every], v[::every], a[::every]
+    noise = np.maximum(np.median([x.noise for x in local], axis=0), 1e-5)
+    chained = _chain(layout)
+    rates = v - np.where(chained, np.concatenate([np.zeros((len(v), 1)), v[:, :-1]], 1), 0.0)
+    width = DRY_WIDTH * np.maximum(np.sqrt((rates**2).mean(0)), 1e-6)
+    theta = _linear(layout, q, v, a, chained)
+    active = layout.base()
+    for name in ("log_white", "log_kick"):
+        active[layout.slices[name]] = False
+    theta, left = _refined(layout, theta, active, q, v, a, width)
+    as_measured = np.diff(left, axis=1, prepend=0.0) if scale.relative else left
+    motion = np.diff(a, axis=1, prepend=0.0) if scale.relative else a
+    share = _spread(as_measured) / np.maximum(_spread(motion), 1e-12)
+    kick = _spread(left) * np.sqrt(window * scale.step)
+    theta[layout.slices["log_white"]] = np.log(noise)
+    theta[layout.slices["log_kick"]] = np.log(np.clip(kick, 1e-4, 1.0))
+    theta[layout.slices["log_slow"]] = np.log(1e-7)
+    theta[layout.slices["log_slow_time"]] = np.log(np.pi)
+    return Start(theta, share, width, noise)
+
+
+def _linear(layout: Layout, q: np.ndarray, v: np.ndarray, a: np.ndarray, chained: np.ndarray):
+    """Least squares of the equations of motion, linear in masses, forces and viscosities."""
+    d, active, places = layout.dim, layout.base(), layout.slices
+    angle = np.array(layout.angles)
+    turned = np.where(angle, q, 0.0)
+    columns: list[tuple[str, int, np.ndarray]] = []
+
+    def inertial(i: int, j: int) -> np.ndarray:
+        delta = turned[:, i] - turned[:, j]
+        return np.cos(delta) * a[:, j] + np.where(angle[j], np.sin(delta) * v[:, j] ** 2, 0.0)
+
+    target = np.zeros((len(q), d))
+    target[:, 0] = -inertial(0, 0)
+    for k, (i, j) in enumerate(layout.pairs):
+        if active[places["inertia"].start + k]:
+            column = np.zeros((len(q), d))
+            column[:, i] += inertial(i, j)
+            if i != j:
+                column[:, j] += inertial(j, i)
+            columns.append(("mass", k, column))
+        if active[places["stiffness"].start + k]:
+            column = np.zeros((len(q), d))
+            column[:, i] += q[:, j]
+            if i != j:
+                column[:, j] += q[:, i]
+            columns.append(("stiffness", k, column))
+    simple = {"sine": np.sin(q), "cosine": np.cos(q), "force": np.ones_like(q)}
+    for name, values in simple.items():
+        for i in np.flatnonzero(active[places[name]]):
+            column = np.zeros((len(q), d))
+            column[:, i] = values[:, i]
+            columns.append((name, int(i), column))
+    for i in range(d):
+        column = np.zeros((len(q), d))
+        rate = v[:, i] - (v[:, i - 1] if chained[i] else 0.0)
+        column[:, i] += rate
+        if chained[i]:
+            column[:, i - 1] -= rate
+        columns.append(("viscous", i, column))
+    design = np.stack([x for _, _, x in columns], axis=-1).reshape(-1, len(columns))
+    goal, weight = target.ravel(), np.ones(target.size)
+    found = np.zeros(len(columns))
+    for _ in range(5):  # robust: Huber's weights
+        found = np.linalg.lstsq(design * weight[:, None], goal * weight, rcond=1e-10)[0]
+        left = np.abs(goal - design @ found)
+        weight = np.sqrt(np.minimum(1.0, 1.5 * np.median(left) / np.maximum(left, 1e-300)))
+    theta, masses = np.zeros(layout.size), np.eye(d)
+    for (name, k, _), value in zip(columns, found, strict=True):
+        if name == "mass":
+            i, j = layout.pairs[k]
+            masses[i, j] = masses[j, i] = value
+        else:
+            theta[places[name].start + k] = max(value, 1e-3) if name == "viscous" else value
+    theta[places["inertia"]] = _log_cholesky(layout, masses)
+    return theta
+
+
+def _log_cholesky(layout: Layout, masses: np.ndarray) -> np.ndarray:
+    """Entries of L with `L Lᵀ` near the given masses, positive definite and `m_11 = 1`."""
+    diagonal = np.sqrt(np.maximum(np.diag(masses), 1e-2))
+    unit = np.clip(masses / diagonal[:, None] / diagonal, -0.95, 0.95)
+    np.fill_diagonal(unit, 1.0)
+    values, vectors = np.linalg.eigh(unit)
+    unit = (vectors * np.maximum(values, 0.05)) @ vectors.T
+    lower = np.linalg.cholesky(unit * diagonal[:, None] * diagonal)
+    lower /= lower[0, 0]
+    return np.array([np.log(lower[i, i]) if i == j else lower[i, j] for i, j in layout.pairs])
+
+
+def _refined(
+    layout: Layout, theta: np.ndarray, active: Bool[np.ndarray, " P"], q: np.ndarray, v: np.ndarray,
+    a: np.ndarray, width: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Nonlinear least squares of the accelerations themselves, with a robust loss."""
+    entries, count = np.flatnonzero(active), len(q)
+    low, high = layout.bounds()
+    size = np.maximum(np.std(a, axis=0), 1e-9)
+    rows = np.arange(rounded_up(count, PADDED)) % count
+    q, v = q[rows], v[rows]
+
+    def full(x: np.ndarray) -> np.ndarray:
+        changed = theta.copy()
+        changed[entries] = x
+        return changed
+
+    def value(x: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            found = np.asarray(_accelerations(layout, full(x), q, v, width))[:count]
+        return ((found - a) / size).ravel()
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            found = np.asarray(_slopes(layout, full(x), q, v, width))[:count, :, entries]
+        return (found / size[:, None]).reshape(-1, len(entries))
+
+    begin = np.clip(theta[entries], low[entries] + 1e-6, high[entries])
+    spread = max(1.4826 * float(np.median(np.abs(value(begin)))), 1e-4)
+    found = least_squares(
+        value, begin, jac=slope, bounds=(low[entries] - 1e-9, high[entries]), loss="soft_l1",  # pyright: ignore
+        f_scale=spread, x_scale="jac", max_nfev=60,
+    )  # fmt: skip
+    best = np.clip(found.x, low[entries], high[entries])
+    return full(best), value(best).reshape(a.shape) * size
+
+
+@functools.partial(jax.jit, static_argnames="layout")
+def _accelerations(layout, theta, q, v, width):
+    return jax.vmap(lambda q, v: acceleration(layout, theta, q, v, width))(q, v)
+
+
+@functools.partial(jax.jit, static_argnames="layout")
+def _slopes(layout, theta, q, v, width):
+    return jax.jacfwd(lambda z: _accelerations(layout, z, q, v, width))(theta)
+
+
+def _chain(layout: Layout) -> np.ndarray:
+    angle = np.array(layout.angles)
+    return angle & np.concatenate([[False], angle[:-1]])
+
+
+def _spread(x: np.ndarray) -> np.ndarray:
+    return 1.4826 * np.median(np.abs(x - np.median(x, axis=0)), axis=0)

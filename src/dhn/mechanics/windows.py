@@ -1,0 +1,143 @@
+"""Forecast windows of held-out data, and errors and bands over them."""
+
+import dataclasses
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dhn.mechanics.predicting import Mechanics, predict
+from dhn.mechanics.rows import Run, Scale, filled, measured
+from dhn.trajectories import Trajectories
+from dhn.trajectories.origins import origins
+
+OBSERVED = 32
+"""Positions that a forecast starts from."""
+MOST = 128
+"""Windows of a validation part."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Windows:
+    """Windows to forecast: what is seen, what is asked, and what was measured there."""
+
+    pieces: list[Run]
+    """Observed rows and, behind them, rows to forecast."""
+    rows: list[Int[np.ndarray, " H"]]
+    """Rows of each piece that were asked for."""
+    observed: int
+    truth: Float[np.ndarray, "n H d"]
+    """Scaled readings, NaN where nothing was measured."""
+    names: tuple[str, ...]
+    """Trajectory that each window comes from."""
+    ahead: Float[np.ndarray, " H"]
+    """Scaled times of the asked rows after the last observed one."""
+
+
+def windows_of(
+    data: Trajectories, scale: Scale, ahead: int, observe: int = OBSERVED, most: int = MOST
+) -> Windows:
+    """Windows from many starting points of held-out runs.
+
+    Arguments: data; scale; ahead: states to forecast; observe: states to see; most: windows.
+    Returns: the windows.
+    """
+    found = origins(data, observe, ahead, start_from=1, most=most)
+    return windows_from(found, scale, observe)
+
+
+def windows_from(data: Trajectories, scale: Scale, observe: int) -> Windows:
+    """Every trajectory as one window.
+
+    Arguments: data: trajectories whose first `observe` states are seen; scale; observe.
+    Returns: the windows.
+    """
+    values, seen = measured(data)
+    scaled = scale.scaled(values)
+    if scale.relative:
+        seen = np.cumprod(seen, axis=-1)
+    pieces, rows = [], []
+    for i in range(len(data)):
+        mask = seen[i].copy()
+        mask[observe:] = 0.0
+        t = data.times[i] / scale.time
+        good = np.flatnonzero(np.isfinite(t))
+        first = int(np.argmax(mask.any(-1)))
+        use = good[good >= first]
+        run = filled(Run(i, t[use], scaled[i, use], mask[use], use), scale.step)
+        place = np.full(data.states, -1)
+        place[run.row[run.row >= 0]] = np.flatnonzero(run.row >= 0)
+        pieces.append(run)
+        rows.append(place[observe:])
+    truth = np.where(seen[:, observe:] > 0, scaled[:, observe:], np.nan)
+    times = data.times[:, observe:] - data.times[:, observe - 1 : observe]
+    names = tuple(x.rpartition("@")[0] or x for x in data.ids)
+    return Windows(pieces, rows, observe, truth, names, np.nanmedian(times, axis=0) / scale.time)
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Readings that a model expects in windows, scaled; NaN where a window asks for no row."""
+
+    mean: Float[np.ndarray, "n H d"]
+    variance: Float[np.ndarray, "n H d"]
+    floor: Float[np.ndarray, "n 1 d"]
+    """Part of the variance that is the sensor's, whatever the motion."""
+    amplitude: Float[np.ndarray, " n"]
+    """Velocities of the observed states over those of the training data, root mean squares."""
+    velocity: Float[np.ndarray, "n H d"]
+
+
+def forecasts(mechanics: Mechanics, windows: Windows, systems: Int[np.ndarray, " n"]) -> Forecasts:
+    """Forecast every window from its observed rows.
+
+    Arguments: mechanics; windows; systems: (n,) index of each window's system.
+    Returns: means and variances (n, H, d).
+    """
+    found = predict(mechanics, windows.pieces, systems, windows.observed)
+    d, places = mechanics.layout.dim, mechanics.layout.slices
+    mean, variance = np.full(windows.truth.shape, np.nan), np.full(windows.truth.shape, np.nan)
+    amplitude, velocity = np.zeros(len(windows.pieces)), np.full(windows.truth.shape, np.nan)
+    for i, rows in enumerate(windows.rows):
+        asked = rows >= 0
+        mean[i, asked] = found.mean[i, rows[asked]]
+        variance[i, asked] = found.variance[i, rows[asked]]
+        velocity[i, asked] = found.state[i, rows[asked], d : 2 * d]
+        last = np.flatnonzero(windows.pieces[i].seen.any(-1))[-1] + 1
+        v = found.state[i, :last, d : 2 * d] / mechanics.scale.rate
+        amplitude[i] = np.sqrt((v**2).mean())
+    white, slow = (mechanics.theta[systems][:, places[x]] for x in ("log_white", "log_slow"))
+    floor = (np.exp(2 * white) + np.exp(2 * slow))[:, None]
+    return Forecasts(mean, variance, floor, amplitude, velocity)
+
+
+def errors(
+    mean: Float[np.ndarray, "n H d"], windows: Windows, angles: tuple[bool, ...]
+) -> Float[np.ndarray, "n H d"]:
+    """Forecast minus measurement, angles within half a turn.
+
+    Arguments: mean: (n, H, d) forecasts; windows; angles.
+    Returns: (n, H, d), NaN where nothing was measured.
+    """
+    error = mean - windows.truth
+    turns = np.where(angles, 2 * np.pi * np.round(np.nan_to_num(error) / (2 * np.pi)), 0.0)
+    return error - turns
+
+
+def score(
+    mechanics: Mechanics, windows: Windows, systems: Int[np.ndarray, " n"], until: float
+) -> float:
+    """Root mean square error up to a time ahead, the mean over horizons.
+
+    Arguments: mechanics; windows; systems; until: scaled time.
+    Returns: the error in scaled units; infinite where a forecast is not finite.
+    """
+    mean = forecasts(mechanics, windows, systems).mean
+    near = windows.ahead <= until * (1 + 1e-9)
+    error = errors(mean, windows, mechanics.layout.angles)[:, near]
+    measured_there = np.isfinite(windows.truth[:, near])
+    if not np.isfinite(error[measured_there]).all():
+        return float("inf")
+    return float(np.mean(np.sqrt(np.nanmean(error**2, axis=(0, 2)))))
