@@ -91,6 +91,13 @@ def exact_model(block_size, stride, *, linked, spacings=(1,), **options):
     return DHNModel(stages=stages, config=config)
 
 
+def with_precision(model, dtype):
+    """The same model with a weight, whose precision is the model's; it is not used."""
+    return eqx.tree_at(
+        lambda m: m.path_noise, model, jnp.ones((2, 1), dtype), is_leaf=lambda x: x is None
+    )
+
+
 def oscillate(q, p, z, times):
     """The exact flow of states `(n, d)` to all these times: `(n, time, d)`, in numpy."""
     w = frequency(z)[:, None, None]

@@ -65,6 +65,10 @@ class AbstractStage(eqx.Module):
         **Returns**: (n, L, d). States that neither block holds stay as they are.
         """
 
+    @abc.abstractmethod
+    def target_block(self, window: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+        """Where the block map leads the source block of a clean window: (n, b, d)."""
+
 
 @final
 class PairedStage(AbstractStage):
@@ -91,6 +95,12 @@ class PairedStage(AbstractStage):
         tokens = NoiseLevel(level.q[:, spec.target], level.p[:, spec.source])
         Q_source, P_target = self.left.left_update(Q_target, P_source, tokens, z)
         return Q_source, P_target / growth
+
+    def target_block(self, window: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+        """Coordinates by `H⁺` and momenta by `H⁻`, each from the window's own states."""
+        right, left = self.equations(window, no_noise(window), z)
+        assert right.Q_target is not None and left.P_target is not None
+        return StateBlock(right.Q_target, left.P_target)
 
     def equations(
         self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]
@@ -170,6 +180,10 @@ class LinkedStage(AbstractStage):
             _join(spec, window.q, backward.q, forward.q),
             _join(spec, window.p, backward.p, forward.p),
         )
+
+    def target_block(self, window: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+        """By solving the implicit equation from the source block alone."""
+        return self.forward(window.at(self.spec.source), z)
 
     def forward(self, source: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
         """The target block: solve `P_source = ∂H⁺/∂Q_source` for `P_target`.
