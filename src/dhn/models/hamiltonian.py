@@ -2,7 +2,7 @@
 
 Each network learns the part beyond identity, `H⁺ = <Q, P> + h⁺` and `H⁻ = -<Q, P> + h⁻`, so that a
 network that outputs nothing leaves the state where it is. To first order in the lag both `h` are
-the lag times the continuous Hamiltonian (paper, Eq. 5-6 and Eq. 15-16).
+the lag times the continuous one, right (paper, Eq. 5-6) and left (paper, Eq. 15-16).
 """
 
 from typing import final

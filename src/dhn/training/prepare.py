@@ -90,7 +90,7 @@ def prepare(
     )
 
 
-def _whole(places: Sequence[Int[np.ndarray, " w"]], rows: int) -> WholeTrajectories:
+def _whole(places: Sequence[Int[np.ndarray, " _"]], rows: int) -> WholeTrajectories:
     """Where each trajectory's windows stand in `starts`, given the trajectory of every window."""
     number = [np.bincount(place, minlength=rows) for place in places]
     eligible = np.flatnonzero(np.min(number, axis=0) > 0)

@@ -1,4 +1,4 @@
-"""Hamiltonian neural network (Greydanus et al. 2019; paper, Eq. 4): `H(q, p, z)` of one state."""
+"""Hamiltonian neural network (Greydanus et al.), `H(q, p, z)` of one state (paper, Eq. 1-2)."""
 
 import dataclasses
 
