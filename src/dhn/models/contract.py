@@ -76,7 +76,7 @@ class AbstractModel(eqx.Module):
     def losses(
         self,
         windows: tuple[StateBlock, ...],
-        codes: tuple[Float[Array, "n k"], ...],
+        codes: tuple[Float[Array, "_ k"], ...],
         key: Key[Array, ""],
         part: Int[Array, ""] | int = 0,
     ) -> dict[str, Float[Array, ""]]:

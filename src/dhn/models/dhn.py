@@ -133,7 +133,7 @@ class DHNModel(AbstractForecaster):
     def losses(
         self,
         windows: tuple[StateBlock, ...],
-        codes: tuple[Float[Array, "n k"], ...],
+        codes: tuple[Float[Array, "_ k"], ...],
         key: Key[Array, ""],
         part: Int[Array, ""] | int = 0,
     ) -> dict[str, Float[Array, ""]]:

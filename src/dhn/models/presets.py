@@ -63,7 +63,7 @@ SUPERRESOLUTION = PAPER.model_copy(
 )
 """The paper's interpolation: three stages, and here the known outputs are left out of the loss."""
 PAIRED = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=1.0)
-BLOCKS = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=0.2, noise="nearby")
+BLOCKS = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=0.02, noise="nearby")
 """The paper's two networks and masked denoising with MLPs inside. Windows are noised nearby and in
 the clean pass, and inference refines a straight continuation with the clean equations."""
 TRANSFORMER = DHNConfig(network=NetworkConfig(kind="transformer", width=32, depth=2, heads=4))

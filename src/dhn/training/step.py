@@ -158,7 +158,7 @@ def count_pieces(sizes: Sequence[int], chunk_size: int) -> int:
 def loss_and_gradient(
     model: AbstractModel,
     windows: tuple[StateBlock, ...],
-    codes: tuple[Float[Array, "n k"], ...],
+    codes: tuple[Float[Array, "_ k"], ...],
     key: Key[Array, ""],
     chunk_size: int,
 ) -> tuple[dict[str, Array], tuple[PyTree, tuple[Array, ...]]]:
