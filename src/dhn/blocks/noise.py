@@ -20,8 +20,8 @@ def noise_levels(denoising_steps: int, dtype: DTypeLike | None = None) -> Float[
     return jnp.linspace(0.0, 1.0, denoising_steps + 1, dtype=dtype)
 
 
-def unknown_level(known: Known, alpha: Float[Array, ""]) -> NoiseLevel:
-    """The same level for all unknown tokens, 0 for known ones."""
+def unknown_level(known: Known, alpha: Float[Array, "*#batch"]) -> NoiseLevel:
+    """One level for all unknown tokens, or for those of each window, (n, 1); 0 for known ones."""
     return NoiseLevel(jnp.where(known.q, 0.0, alpha), jnp.where(known.p, 0.0, alpha))
 
 

@@ -177,14 +177,14 @@ class DHNModel(AbstractForecaster):
             steps, dtype = config.denoising_steps, window.q.dtype
             if config.noise == "uniform":
                 level = draw_any_level(key_level, known, dtype)
-                told = rung_above(level, steps)
+                condition = rung_above(level, steps)
             else:
-                level = told = draw_noise_level(key_level, known, steps, dtype)
+                level = condition = draw_noise_level(key_level, known, steps, dtype)
             inputs = corrupt(key_noise, window, level)
             outputs = config.denoising_outputs
             found = (
                 equation_loss(stage, window, z),
-                denoising_loss(stage, window, inputs, known, told, z, outputs),
+                denoising_loss(stage, window, inputs, known, condition, z, outputs),
             )
         return {name: weights[name] * loss for name, loss in zip(weights, found, strict=True)}
 
