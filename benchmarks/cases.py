@@ -20,8 +20,8 @@ CONTEXT = ModelContext(
 def paper_sized(block_size: int, layer_norm: bool = False) -> DHNConfig:
     """Width 128, 2 layers, latent code 128; clean and noised pass of both Hamiltonians.
 
-    With `layer_norm` the network is the paper's in every part, with GELU; without it, what this
-    package trains better (tanh).
+    With `layer_norm` the network is the paper's in every part; without it, what this package
+    trains better (tanh).
     """
     network = NetworkConfig(kind="transformer", width=128, depth=2)
     return DHNConfig(
@@ -44,7 +44,7 @@ def default_sized(block_size: int = 1, width: int = NetworkConfig().width) -> DH
 def recipe(config: DHNConfig, **changes) -> TrainingConfig:
     """The default's, or for the paper's network the optimiser that it is trained with."""
     own = get_preset("paper")[1] if config.network.kind == "transformer" else {}
-    return TrainingConfig.model_validate({**own, **changes})
+    return TrainingConfig.model_validate({**own, "batch_of": "windows", **changes})
 
 
 def states(trajectories: int, length: int = 128) -> StateBlock:

@@ -15,8 +15,6 @@ from dhn.models.networks.transformer import TransformerNetwork
 
 
 def layer_norm(x, norm):
-    if norm is None:
-        return x
     x = x - x.mean(axis=-1, keepdims=True)
     return x / jnp.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5) * norm.gain + norm.shift
 
@@ -28,37 +26,36 @@ def attention(layer, queries, tokens):
     def split(x):
         return x.reshape(x.shape[0], heads, -1).swapaxes(0, 1)
 
-    q = split(queries @ layer.query)
-    k, v = (split(x) for x in jnp.split(tokens @ layer.key_value, 2, axis=1))
+    q = split(queries @ layer.query + layer.query_bias)
+    fused = tokens @ layer.key_value + layer.key_value_bias
+    k, v = (split(x) for x in jnp.split(fused, 2, axis=1))
     scores = q @ k.swapaxes(1, 2) / jnp.sqrt(q.shape[-1])
     mixed = jax.nn.softmax(scores, axis=-1) @ v
-    return mixed.swapaxes(0, 1).reshape(queries.shape) @ layer.out
+    return mixed.swapaxes(0, 1).reshape(queries.shape) @ layer.out + layer.out_bias
 
 
 def scalar(network: TransformerNetwork, Q, P, level_q, level_p, z):
     """The transformer's value for one sample. `level_*` are rungs of the ladder, integers."""
-    size = network.features.size
-    tokens = [(z @ network.embed_z + network.embed_z_bias)[None]]
-    for x, level, embed, position in (
-        (network.features(Q), level_q, network.embed_q, network.position_q),
-        (network.features.momenta(P), level_p, network.embed_p, network.position_p),
+    levels, (bias_z, bias_q, bias_p) = network.embed_level, network.embed_bias
+    tokens = [(z @ network.embed_z + bias_z + network.position_z + levels[0])[None]]
+    for x, level, embed, bias, position in (
+        (network.features(Q), level_q, network.embed_q, bias_q, network.position_q),
+        (network.features.momenta(P), level_p, network.embed_p, bias_p, network.position_p),
     ):
-        tokens.append(x @ embed[:size] + embed[size:][level] + position)
+        tokens.append(x @ embed + bias + levels[level] + position)
     x = jnp.concatenate(tokens)
     for i, layer in enumerate(network.layers):
-        normed = layer_norm(x, layer.attention_norm)
-        if i + 1 == len(network.layers):
-            x = x[:1] + attention(layer, normed[:1], normed)
-        else:
-            x = x + attention(layer, normed, normed)
-        act = get_activation(layer.activation)
-        hidden = act(layer_norm(x, layer.mlp_norm) @ layer.up + layer.up_bias)
-        x = x + hidden @ layer.down.T
-    return layer_norm(x[0], network.readout_norm) @ network.readout
+        queries = x[:1] if i + 1 == len(network.layers) else x
+        x = queries + attention(layer, queries, x)
+        x = x if layer.attention_norm is None else layer_norm(x, layer.attention_norm)
+        hidden = get_activation(layer.activation)(x @ layer.up + layer.up_bias)
+        x = x + hidden @ layer.down.T + layer.down_bias
+        x = x if layer.mlp_norm is None else layer_norm(x, layer.mlp_norm)
+    return x[0] @ network.readout
 
 
 def errors(stage, window, inputs, level, z):
-    """All four outputs of one window minus the truth (paper, Eq. 9-11)."""
+    """All four outputs of one window minus the truth (equations 8 to 10)."""
     source, target = stage.spec.source, stage.spec.target
 
     def gradients(hamiltonian, Q, P, level_q, level_p):
@@ -80,6 +77,7 @@ def loss(model: DHNModel, windows, codes, key):
     """Equation loss and denoising loss, with the random draws of `DHNModel.losses`."""
     (stage,), (window,), (z,) = model.stages, windows, codes
     config, (key,) = model.config, jax.random.split(key, 1)
+    key = jax.random.fold_in(key, 0)
     key_mask, key_level, key_noise = jax.random.split(key, 3)
     known = draw_known(key_mask, get_mask(config.mask), stage.spec, z.shape[0])
     alpha = draw_noise_level(key_level, known, config.denoising_steps)

@@ -12,6 +12,7 @@ from dhn.blocks import (
     BlockSpec,
     Known,
     autoregressive,
+    autoregressive_text,
     draw_known,
     get_mask,
     mixture,
@@ -21,7 +22,10 @@ from dhn.blocks import (
 )
 from dhn.errors import UserError
 
-specs = st.builds(BlockSpec, st.integers(1, 3), st.integers(0, 4))
+specs = st.builds(BlockSpec, st.integers(1, 4), st.integers(0, 4))
+with_a_middle = specs.filter(
+    lambda spec: spec.window_length >= 3 and spec.stride <= spec.block_size
+)
 keys = st.integers(0, 2**31 - 1).map(jr.key)
 WINDOWS = 64
 
@@ -44,7 +48,7 @@ def test_autoregressive_leaves_exactly_the_new_states_unknown(spec, key):
 
 
 @few
-@given(specs.filter(lambda spec: spec.window_length >= 3), keys)
+@given(with_a_middle, keys)
 def test_superresolution_knows_the_ends_and_not_the_middle(spec, key):
     q, p = drawn(superresolution, spec, key)
     np.testing.assert_array_equal(q, p)
@@ -57,29 +61,64 @@ def test_superresolution_knows_the_ends_and_not_the_middle(spec, key):
     assert abs(unknown[0] - (length - 1 - unknown[-1])) <= 1
 
 
-@pytest.mark.parametrize(("b", "s"), [(1, 1), (1, 0), (2, 0)])
+@pytest.mark.parametrize(("b", "s"), [(1, 1), (1, 0), (2, 0), (1, 2)])
 def test_superresolution_needs_a_middle(b, s):
     with pytest.raises(UserError, match=r"at least 3 states .* has .*Use block_size=2, stride=1"):
         superresolution(jr.key(0), BlockSpec(b, s))
 
 
+@pytest.mark.parametrize(("b", "s"), [(1, 1), (2, 1), (3, 2), (4, 2)])
+def test_the_texts_forward_mask_differs_from_the_codes_unless_s_is_half_of_b(b, s):
+    """The last `b - s` states unknown, and the last `s`."""
+    spec = BlockSpec(b, s)
+    if s == b:
+        with pytest.raises(UserError, match=r"needs 1 <= stride < block_size; got block_size=1"):
+            autoregressive_text(jr.key(0), spec)
+        return
+    text = np.asarray(autoregressive_text(jr.key(0), spec).q)
+    np.testing.assert_array_equal(np.flatnonzero(~text), np.arange(b + s)[-(b - s) :])
+    same = (text == np.asarray(autoregressive(jr.key(0), spec).q)).all()
+    assert same == (2 * s == b)
+
+
 @few
 @given(specs, keys)
-def test_random_leaves_half_unknown_in_every_window(spec, key):
+def test_random_leaves_half_of_each_block_unknown_in_every_window(spec, key):
     for known in drawn(random_half, spec, key):
-        np.testing.assert_array_equal((~known).sum(1), (spec.window_length + 1) // 2)
+        if spec.block_size == 1:
+            assert ((~known).sum(1) == 1).all() or spec.stride == 0
+            continue
+        for block in (spec.source, spec.target):
+            np.testing.assert_array_equal((~known[:, block]).sum(1), spec.block_size // 2)
+        assert known[:, spec.between].all()
+
+
+def test_every_half_of_either_block_is_equally_likely():
+    """Also of the target, whose half is drawn after the source's: 6 halves, 4096 draws."""
+    spec = BlockSpec(4, 1)
+    known = np.asarray(draw_known(jr.key(0), random_half, spec, 4096).q)
+    for block in (spec.source, spec.target):
+        _, counts = np.unique(known[:, block], axis=0, return_counts=True)
+        assert len(counts) == 6
+        # Five standard deviations of a fair count.
+        assert np.abs(counts - 4096 / 6).max() < 5 * np.sqrt(4096 * 5 / 36)
+
+
+def test_one_draw_can_serve_a_whole_batch():
+    q, p = draw_known(jr.key(1), random_half, BlockSpec(8, 4), 50, shared=True)
+    assert q.shape == (50, 12) and (q == q[0]).all() and (p == p[0]).all()
 
 
 def test_random_masks_reach_every_token_and_treat_q_and_p_apart():
     q, p = drawn(random_half, BlockSpec(2, 2), jr.key(0))
     for known in (q, p):
         assert known.any(0).all() and (~known).any(0).all()
-        assert len(np.unique(known, axis=0)) == 6, "all halves of four tokens"
+        assert len(np.unique(known, axis=0)) == 4, "one state of each block"
     assert (q != p).any()
 
 
 @few
-@given(specs.filter(lambda spec: spec.window_length >= 3), keys)
+@given(with_a_middle, keys)
 def test_a_mixture_draws_its_members_only_and_all_of_them(spec, key):
     every, none = (
         lambda key, spec, value=value: Known(*(jnp.full(spec.window_length, value),) * 2)
@@ -98,10 +137,10 @@ def test_a_mixture_draws_its_members_only_and_all_of_them(spec, key):
 @given(specs, keys)
 def test_mixed_windows_are_of_a_known_kind(spec, key):
     q, p = drawn(get_mask("mixed"), spec, key)
-    half = (spec.window_length + 1) // 2
+    half = np.asarray(max(1, spec.block_size // 2))
     same = np.asarray(autoregressive(key, spec).q)
     ends = q[:, 0] & q[:, -1] & (q == p).all(1) if spec.window_length >= 3 else False
-    random = ((~q).sum(1) == half) & ((~p).sum(1) == half)
+    random = ((~q[:, spec.source]).sum(1) <= half) & ((~p[:, spec.target]).sum(1) <= half)
     assert (((q == same) & (p == same)).all(1) | random | ends).all()
 
 

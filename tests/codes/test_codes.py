@@ -1,6 +1,7 @@
 """The lazy optimiser of the codebook is Adam on the rows it touches, and nothing on the others."""
 
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import optax
 
@@ -10,7 +11,7 @@ from dhn.codes.codebook import CodebookState, update_rows
 def test_rows_follow_adam_and_others_rest():
     rng = np.random.default_rng(0)
     rows, size = 7, 3
-    state = CodebookState.zeros(rows, size, jnp.float32)
+    state = CodebookState.start(jr.key(0), rows, size, 0.0, jnp.float32)
     adam = optax.adam(0.01)
     codes = [jnp.zeros(size)] * rows
     moments = [adam.init(code) for code in codes]
@@ -28,7 +29,7 @@ def test_rows_follow_adam_and_others_rest():
 
 
 def test_a_row_past_the_end_is_ignored():
-    state = CodebookState.zeros(3, 2, jnp.float32)
+    state = CodebookState.start(jr.key(0), 3, 2, 0.0, jnp.float32)
     state = update_rows(state, jnp.array([1, 1, 1]), jnp.ones((3, 2)), jnp.float32(0.1))
     np.testing.assert_array_equal(state.count, [0, 1, 0])
     np.testing.assert_allclose(state.rows[1], -0.1, rtol=1e-5)

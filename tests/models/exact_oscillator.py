@@ -78,7 +78,7 @@ def exact_stage(block_size, stride, *, linked, spacing=1):
 
 
 def exact_model(block_size, stride, *, linked, spacings=(1,), **options):
-    options.setdefault("inference", DenoisingConfig(steps=30, start="persistence"))
+    options.setdefault("inference", DenoisingConfig(clean_rounds=30))
     config = DHNConfig(
         block_size=block_size,
         stride=stride,
@@ -89,6 +89,13 @@ def exact_model(block_size, stride, *, linked, spacings=(1,), **options):
     )
     stages = tuple(exact_stage(block_size, stride, linked=linked, spacing=s) for s in spacings)
     return DHNModel(stages=stages, config=config)
+
+
+def with_precision(model, dtype):
+    """The same model with a weight, whose precision is the model's; it is not used."""
+    return eqx.tree_at(
+        lambda m: m.path_noise, model, jnp.ones((2, 1), dtype), is_leaf=lambda x: x is None
+    )
 
 
 def oscillate(q, p, z, times):
@@ -114,10 +121,11 @@ def exact_states(seed, length, *, n=5, d=3, spacing=1, dtype="float64"):
 @functools.cache
 def random_network(kind, block_size, d=D, latent_size=5):
     """In double precision; made once, since drawing weights takes longer than using them."""
+    heads = {"heads": 2} if kind == "transformer" else {}
     with jax.enable_x64(True):
         return jax.jit(
             lambda: build_network(
-                NetworkConfig(kind=kind, width=8, depth=2, heads=2),
+                NetworkConfig(kind=kind, width=8, depth=2, **heads),
                 block_size=block_size,
                 latent_size=latent_size,
                 denoising_steps=10,

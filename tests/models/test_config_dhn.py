@@ -5,34 +5,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dhn
+from dhn.errors import UserError
 from dhn.models import DenoisingConfig, DHNConfig, NetworkConfig
 from dhn.models.presets import PRESETS
 
-weights = st.floats(0.0, 1e6, allow_nan=False)
-networks = st.builds(
+positive = st.floats(1e-3, 1e6, allow_nan=False)
+mlps = st.builds(NetworkConfig, width=st.integers(1, 512), depth=st.integers(1, 6))
+transformers = st.builds(
     NetworkConfig,
-    kind=st.sampled_from(["mlp", "transformer"]),
-    width=st.integers(1, 512),
-    depth=st.integers(1, 6),
-    activation=st.sampled_from(["tanh", "silu", "gelu"]),
+    kind=st.just("transformer"),
+    heads=st.integers(1, 8),
+    activation=st.sampled_from(["tanh", "silu", "gelu", "relu"]),
     layer_norm=st.booleans(),
+    initial=st.sampled_from(["wide", "pytorch"]),
 )
-configs = st.builds(
+linked = st.builds(
     DHNConfig,
     block_size=st.integers(1, 16),
     stride=st.integers(0, 16),
-    spacings=st.lists(st.integers(1, 16), min_size=1, max_size=4).map(tuple),
-    linked=st.booleans(),
-    network=networks,
-    mask=st.sampled_from(["autoregressive", "random", "a name of my own"]),
-    denoising_weight=weights,
-    equation_weight=weights,
-    consistency_weight=weights,
+    network=mlps | transformers,
+    equation_weight=positive,
     damping=st.sampled_from(["none", "learned"]),
+)
+paired = st.builds(
+    DHNConfig,
+    block_size=st.just(2),
+    spacings=st.lists(st.integers(1, 16), min_size=1, max_size=4).map(tuple),
+    linked=st.just(False),
+    network=mlps | transformers,
+    units=st.sampled_from(["change", "state"]),
+    mask=st.sampled_from(["random", "a name of my own"]),
+    shared_mask=st.booleans(),
+    noise=st.sampled_from(["ladder", "uniform"]),
+    denoising_outputs=st.sampled_from(["unknown", "all"]),
+    denoising_weight=positive,
+    equation_weight=positive,
     inference=st.builds(
-        DenoisingConfig, start=st.sampled_from(["noise", "persistence"]), temperature=weights
+        DenoisingConfig,
+        noisy_rounds=st.sampled_from([5, 10]),
+        temperature=positive,
+        advance=st.sampled_from(["stride", "one"]),
     ),
 )
+configs = linked | paired
 
 
 @given(configs)
@@ -47,13 +63,6 @@ def test_presets_round_trip(name):
     assert type(config).model_validate_json(config.model_dump_json()) == config
 
 
-def test_the_papers_network_has_the_papers_size():
-    network, config = PRESETS["paper"][0].network, PRESETS["paper"][0]
-    assert (network.kind, network.depth, network.width, network.heads) == ("transformer", 2, 128, 4)
-    assert config.latent_size == 128
-    assert config.denoising_steps == config.inference.steps == 10
-
-
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
@@ -66,7 +75,8 @@ def test_the_papers_network_has_the_papers_size():
         ({"denoising_weight": -1.0}, "greater than or equal to 0"),
         ({"denoising_weight": float("inf")}, "finite number"),
         ({"inference": {"temperature": float("nan")}}, "finite number"),
-        ({"network": {"activation": "relu"}}, "'tanh', 'silu' or 'gelu'"),
+        ({"network": {"activation": "sine"}}, "'tanh', 'silu', 'gelu' or 'relu'"),
+        ({"consistency_weight": 1.0}, "Extra inputs are not permitted"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(given, complaint):
@@ -77,3 +87,85 @@ def test_what_cannot_be_meant_is_refused(given, complaint):
 def test_configurations_do_not_change():
     with pytest.raises(pydantic.ValidationError, match="frozen"):
         DHNConfig().block_size = 3
+
+
+TWO = {"block_size": 2, "linked": False}
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"denoising_weight": 0.5}, "denoising_weight=0.5 trains a loss that a linked model never"),
+        ({**TWO, "mask": "random"}, "mask='random' has no effect without a denoising loss"),
+        ({**TWO, "noise": "uniform"}, "noise='uniform' has no effect without a denoising loss"),
+        ({**TWO, "denoising_outputs": "all"}, "denoising_outputs='all' has no effect without"),
+        ({**TWO, "denoising_steps": 5}, "denoising_steps=5 has no effect without levels"),
+        (
+            {**TWO, "denoising_weight": 1.0, "shared_mask": True},
+            "shared_mask=True has no effect with the mask autoregressive, which draws nothing",
+        ),
+        (
+            {**TWO, "denoising_weight": 1.0, "noise": "nearby", "denoising_outputs": "all"},
+            "denoising_outputs='all' has no effect with noise='nearby'",
+        ),
+        ({"network": {"heads": 2}}, "heads=2 has no effect in an MLP; leave heads at its default"),
+        ({"network": {"layer_norm": True}}, "layer_norm=True has no effect in an MLP"),
+        ({"network": {"initial": "pytorch"}}, "initial='pytorch' has no effect in an MLP"),
+        (
+            {"network": {"kind": "transformer", "quadratic": True}},
+            "quadratic=True has no effect in a transformer",
+        ),
+        ({"inference": {"temperature": 0.5}}, "temperature=0.5 has no effect without noisy rounds"),
+    ],
+)
+def test_what_has_no_effect_is_refused(given, complaint):
+    with pytest.raises(pydantic.ValidationError, match=complaint):
+        DHNConfig.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (
+            {**TWO, "inference": {"noisy_rounds": 10}},
+            "conditions the networks on levels 1 to 1/10, which this training never draws",
+        ),
+        (
+            {
+                **TWO,
+                "denoising_weight": 1.0,
+                "noise": "nearby",
+                "inference": {"noisy_rounds": 10},
+            },
+            "which this training never draws",
+        ),
+        (
+            {**TWO, "denoising_weight": 1.0, "inference": {"noisy_rounds": 4}},
+            "uses levels between the 10 that training draws. Use a divisor of denoising_steps",
+        ),
+        (
+            {**TWO, "denoising_weight": 1.0, "equation_weight": 0.0},
+            "rounds at level 0, which equation_weight=0 never trains",
+        ),
+        (
+            {"block_size": 4, "stride": 2, "linked": False, "spacings": (2, 1)},
+            "block_size=4, stride=2 has others. Use block_size=2, stride=1, or one spacing",
+        ),
+        (
+            {"block_size": 1, "stride": 2, "linked": False, "spacings": (2, 1)},
+            "block_size=1, stride=2 has others",
+        ),
+    ],
+)
+def test_inference_never_uses_what_was_not_trained(given, complaint):
+    with pytest.raises(pydantic.ValidationError, match=complaint):
+        DHNConfig.model_validate(given)
+
+
+def test_the_estimator_answers_in_one_line():
+    with pytest.raises(UserError) as found:
+        dhn.DHN(mask="random")
+    assert str(found.value) == (
+        "mask='random' has no effect without a denoising loss (denoising_weight=0); leave mask at "
+        "its default 'autoregressive'."
+    )

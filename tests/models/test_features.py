@@ -37,7 +37,7 @@ def test_h_is_periodic_in_the_angle_alone_and_its_gradient_is_right(kind):
             block_size=2,
             angles="periodic",
             latent_size=3,
-            network=NetworkConfig(kind=kind, width=8, depth=1, heads=2),
+            network=NetworkConfig(kind=kind, width=8, depth=1),
         )
         context = ModelContext(2, 0.1, (True, False), (UNIT, 1.0), (0.5,))
         draw = np.random.default_rng(0)

@@ -18,7 +18,7 @@ def cosine(x, c):
 
 
 def solve(c):
-    return solve_fixed_point(lambda x: cosine(x, c), jnp.zeros_like(c))
+    return solve_fixed_point(lambda x: cosine(x, c), jnp.zeros_like(c)).value
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
@@ -33,7 +33,7 @@ def test_the_fixed_point_is_found_to_round_off(precision):
 def test_an_affine_equation_has_its_closed_solution():
     with jax.enable_x64(True):
         c = draw((3, 1, 2))
-        x = jax.jit(lambda c: solve_fixed_point(lambda x: c - 0.3 * x, jnp.zeros_like(c)))(c)
+        x = jax.jit(lambda c: solve_fixed_point(lambda x: c - 0.3 * x, jnp.zeros_like(c)).value)(c)
         np.testing.assert_allclose(x, c / 1.3, atol=1e-15)
 
 
@@ -88,7 +88,7 @@ def test_newton_finishes_what_iteration_cannot():
         c = draw((5, 1, 2))
 
         def found(c):
-            return solve_fixed_point(lambda x: c - 3 * jnp.tanh(x), jnp.zeros_like(c))
+            return solve_fixed_point(lambda x: c - 3 * jnp.tanh(x), jnp.zeros_like(c)).value
 
         x = jax.jit(found)(c)
         np.testing.assert_allclose(x, c - 3 * jnp.tanh(x), atol=1e-13)
@@ -100,5 +100,20 @@ def test_samples_that_converge_are_left_alone():
     with jax.enable_x64(True):
         c = draw((2, 1, 1))
         factor = jnp.array([0.1, 4.0])[:, None, None]
-        x = jax.jit(lambda c: solve_fixed_point(lambda x: c - factor * x, jnp.zeros_like(c)))(c)
+        x = jax.jit(lambda c: solve_fixed_point(lambda x: c - factor * x, jnp.zeros_like(c)).value)(
+            c
+        )
         np.testing.assert_allclose(x, c / (1 + factor), atol=1e-14)
+
+
+def test_what_has_no_solution_is_not_converged_and_not_a_number():
+    """`x = exp(x) + 1` has none; its neighbour in the batch, `x = -exp(x)`, has one."""
+    with jax.enable_x64(True):
+
+        def update(x):
+            return jnp.stack([jnp.exp(x[0]) + 1, -jnp.exp(x[1])])
+
+        found = jax.jit(lambda: solve_fixed_point(update, jnp.zeros((2, 1, 1))))()
+        np.testing.assert_array_equal(found.converged, [False, True])
+        assert np.isnan(found.or_nan[0]).all()
+        np.testing.assert_allclose(found.or_nan[1], -0.5671432904097838, atol=1e-14)

@@ -24,6 +24,14 @@ from dhn.models.stage import denoising_loss, equation_loss, stage_residuals
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
 
 
+def all_known(window):
+    return Known(*(jnp.ones(x.shape[:-1], bool) for x in window))
+
+
+def none_known(window):
+    return Known(*(jnp.zeros(x.shape[:-1], bool) for x in window))
+
+
 def random_window(length, n=3, seed=5, dtype="float64"):
     draw = np.random.default_rng(seed)
     states = StateBlock(*draw.normal(size=(2, n, length, D)))
@@ -44,8 +52,8 @@ def test_the_oscillator_obeys_its_equations(b, s, linked, precision):
             return (
                 stage_residuals(stage, window, z),
                 equation_loss(stage, window, z),
-                stage.predict(window, no_noise(window), z),
-                stage.predict(window, told, z),
+                stage.predict(window, all_known(window), no_noise(window), z),
+                stage.predict(window, none_known(window), told, z),
             )
 
         residuals, loss, *predictions = evaluate(stage, window, z)
@@ -73,7 +81,7 @@ def test_float32_states_stay_float32_where_double_precision_is_allowed():
     with jax.enable_x64(True):
         stage = cast(random_stage(2, 1, linked=False), "float32")
         window, z = random_window(3, dtype="float32")
-        assert stage.predict(window, no_noise(window), z).q.dtype == jnp.float32
+        assert stage.predict(window, all_known(window), no_noise(window), z).q.dtype == jnp.float32
         assert equation_loss(stage, window, z).dtype == jnp.float32
 
 
@@ -167,7 +175,7 @@ def test_each_hamiltonian_is_told_the_levels_of_its_own_tokens(b, s):
 def test_states_between_the_blocks_are_left_alone():
     stage = cast(random_stage(1, 3, linked=False), "float32")
     window, z = random_window(4, dtype="float32")
-    predicted = eqx.filter_jit(stage.predict)(window, no_noise(window), z)
+    predicted = eqx.filter_jit(stage.predict)(window, none_known(window), no_noise(window), z)
     np.testing.assert_array_equal(predicted.q[:, 1:3], window.q[:, 1:3])
     np.testing.assert_array_equal(predicted.p[:, 1:3], window.p[:, 1:3])
     assert (predicted.q[:, 3] != window.q[:, 3]).all()
@@ -264,7 +272,9 @@ def test_plain_jitted_and_vmapped_stages_agree_and_samples_are_independent(linke
         level = no_noise(window)
 
         def both(window, level, z):
-            return stage_residuals(stage, window, z), stage.predict(window, level, z)
+            return stage_residuals(stage, window, z), stage.predict(
+                window, none_known(window), level, z
+            )
 
         plain = both(window, level, z)
         single = jax.tree.map(lambda x: x[:, None], (window, level, z))

@@ -1,11 +1,13 @@
 """The optimisers' updates have the sizes that one learning rate for all of them relies on."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
+from dhn.models import DHNConfig, DHNModel, ModelContext, NetworkConfig
 from dhn.training.config import TrainingConfig
 from dhn.training.step import make_optimiser
 
@@ -36,3 +38,22 @@ def test_muon_leaves_vectors_and_narrow_matrices_to_adam(name):
     adam = optax.scale_by_adam(nesterov=True)
     expected, _ = adam.update(gradients[name], adam.init(gradients[name]))
     np.testing.assert_allclose(updates[name], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 4])
+def test_the_input_embedding_goes_to_adam_at_every_block_size(block_size):
+    """At b = 2 it is as wide as a hidden matrix, but its rows still are different things."""
+    network = NetworkConfig(width=16, depth=1)
+    config = DHNConfig(block_size=block_size, network=network, latent_size=8)
+    context = ModelContext(2, 0.1, (False, False), (1.0, 1.0), (0.1,))
+    model = DHNModel.build(config, context, jax.random.key(0))
+    weights = eqx.filter(model, eqx.is_inexact_array)
+    draw = np.random.default_rng(0)
+    gradients = jax.tree.map(lambda x: jnp.asarray(draw.normal(size=x.shape), x.dtype), weights)
+    optimiser = make_optimiser(TrainingConfig(optimiser="muon", clip=0.0))
+    updates, _ = optimiser.update(gradients, optimiser.init(weights), weights)
+    adam = optax.scale_by_adam(nesterov=True)
+    expected, _ = adam.update(gradients, adam.init(weights))
+    found, expected = (x.stages[0].right.network for x in (updates, expected))
+    np.testing.assert_allclose(found.embed, expected.embed, rtol=1e-3)
+    assert not np.allclose(found.weights, expected.weights, rtol=0.1), "hidden ones are Muon's"

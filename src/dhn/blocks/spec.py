@@ -1,4 +1,4 @@
-"""How a window of states splits into a source and a target block (paper, Eq. 9-10)."""
+"""How a window of states splits into a source and a target block (paper, Sec. 3.3)."""
 
 import dataclasses
 
@@ -9,7 +9,8 @@ from dhn.errors import UserError
 class BlockSpec:
     """`b + s` consecutive states: the first `b` are the source block, the last `b` the target.
 
-    `b = 1, s = 1` is the classical one-step discrete Hamiltonian. `s < b` makes the blocks share
+    `b = 1, s = 1` is the classical one-step discrete Hamiltonian, right (paper, Eq. 3-4) and left
+    (paper, Eq. 13-14). `s < b` makes the blocks share
     `b - s` states. `s > b` leaves `s - b` states between the blocks out of the network. `s = 0`
     makes source and target the same block: the loss degenerates to pure self-coherence, and there
     is no next state to forecast.

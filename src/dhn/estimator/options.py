@@ -44,5 +44,7 @@ def validated(kind: type[C], values: dict[str, Any]) -> C:
         return kind.model_validate(values)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
+        if first["type"] == "value_error":  # about several fields at once, and a whole sentence
+            raise UserError(first["msg"].removeprefix("Value error, ")) from None
         field = ".".join(str(part) for part in first["loc"]) or kind.__name__
         raise UserError(f"{field}: {first['msg']}; got {first['input']!r}.") from None

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
@@ -41,7 +41,7 @@ class HasResiduals(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class ModelContext:
-    """What the training data say about a model before it has weights; saved with it."""
+    """What the training data determine of a model before it has weights; saved with it."""
 
     dim: int
     time_step: float
@@ -77,10 +77,17 @@ class AbstractModel(eqx.Module):
     def losses(
         self,
         windows: tuple[StateBlock, ...],
-        codes: tuple[Float[Array, "n k"], ...],
+        codes: tuple[Float[Array, "_ k"], ...],
         key: Key[Array, ""],
+        part: Int[Array, ""] | int = 0,
     ) -> dict[str, Float[Array, ""]]:
-        """Named terms of the training loss, means over the windows. Their sum is minimised."""
+        """Named terms of the training loss, means over the windows. Their sum is minimised.
+
+        **Arguments**: for each stage windows (n, L, d) and codes (n, k); `key` of the whole batch
+        and the number of the `part` of it that these windows are, for draws of their own.
+
+        **Returns**: scalars by name, those of `loss_names`.
+        """
 
     @abc.abstractmethod
     def stage_residuals(
@@ -105,7 +112,7 @@ class AbstractForecaster(AbstractModel):
     def advance(
         self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
     ) -> StateBlock:
-        """The `step_length` states after these `context_length` states."""
+        """The `step_length` states after these `context_length` states (paper, Eq. 7)."""
 
 
 def as_forecaster(model: AbstractModel) -> AbstractForecaster:

@@ -1,19 +1,24 @@
 """The Denoising Hamiltonian Network: stages that share one codebook."""
 
+from typing import final
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import (
     BlockSpec,
     StateBlock,
     autoregressive,
     corrupt,
+    corrupt_nearby,
+    draw_any_level,
     draw_known,
     draw_noise_level,
     get_mask,
+    rung_above,
 )
 from dhn.errors import UserError
 from dhn.models.config import DHNConfig, NetworkConfig
@@ -30,11 +35,14 @@ from dhn.models.stage import (
     AbstractStage,
     LinkedStage,
     PairedStage,
-    consistency_loss,
     denoising_loss,
     equation_loss,
+    merged_losses,
     stage_residuals,
 )
+
+NOISED_ROWS = 4
+"""With noise="nearby", one window of so many is noised; more slowed the clean equations down."""
 
 
 def build_network(
@@ -67,10 +75,12 @@ def build_network(
         heads=config.heads,
         activation=config.activation,
         layer_norm=config.layer_norm,
+        initial=config.initial,
         key=key,
     )
 
 
+@final
 class DHNModel(AbstractForecaster):
     """One or more stages; the finest one (smallest spacing) forecasts."""
 
@@ -82,55 +92,8 @@ class DHNModel(AbstractForecaster):
 
     @classmethod
     def build(cls, config: DHNConfig, context: ModelContext, key: Key[Array, ""]) -> "DHNModel":
-        """Fresh weights; `context` is what the data say about dimension, time step and scale."""
-        if config.linked and config.consistency_weight > 0:
-            raise UserError(
-                f"consistency_weight={config.consistency_weight} asks two networks to agree, but a "
-                f"linked model has one. Use linked=False (preset paired) or consistency_weight=0."
-            )
-        features = StateFeatures(
-            tuple(
-                unit if angle and config.angles == "periodic" else None
-                for angle, unit in zip(context.angles, context.radian, strict=True)
-            )
-        )
-        stages = []
-        for spacing, stage_key in zip(
-            config.spacings, jr.split(key, len(config.spacings)), strict=True
-        ):
-            spec = BlockSpec(config.block_size, config.stride, spacing * context.time_step)
-            scale = context.change(max(config.stride, 1) * spacing)
-            keys = jr.split(stage_key)
-            networks = [
-                build_network(
-                    config.network,
-                    block_size=config.block_size,
-                    latent_size=config.latent_size,
-                    denoising_steps=config.denoising_steps,
-                    features=features,
-                    key=key,
-                )
-                for key in keys
-            ]
-            damping = (
-                LearnedDamping(config.latent_size, context.time_step)
-                if config.damping == "learned"
-                else NoDamping()
-            )
-            right = RightHamiltonian(networks[0], scale)
-            if config.linked:
-                stage = LinkedStage(
-                    right=right, damping=damping, spec=spec, spacing=spacing, scale=scale
-                )
-            else:
-                left = LeftHamiltonian(networks[1], scale)
-                stage = PairedStage(
-                    right=right, left=left, damping=damping, spec=spec, spacing=spacing, scale=scale
-                )
-            stages.append(stage)
-        # pyright takes Equinox's abstract variables for fields of the constructor.
-        noise = jnp.ones((2, context.dim)) if config.path else None
-        return cls(stages=tuple(stages), path_noise=noise, config=config)  # pyright: ignore[reportCallIssue]
+        """Fresh weights; `context` is what the data determine: dimension, time step and scale."""
+        return _build(config, context, key)
 
     @property
     def latent_size(self) -> int:
@@ -145,8 +108,7 @@ class DHNModel(AbstractForecaster):
         config = self.config
         along_paths = config.path > 0 and config.path_weight > 0
         names = [] if along_paths and config.equation_weight == 0 else ["equation"]
-        names += ["denoising"] * (config.denoising_weight > 0)
-        names += ["consistency"] * (config.consistency_weight > 0) + ["path"] * along_paths
+        names += ["denoising"] * (config.denoising_weight > 0) + ["path"] * along_paths
         return tuple(names)
 
     @property
@@ -165,36 +127,25 @@ class DHNModel(AbstractForecaster):
 
     @property
     def step_length(self) -> int:
-        return self.finest.spec.step_length
+        whole = self.finest.spec.step_length
+        return min(1, whole) if self.config.inference.advance == "one" else whole
 
     def losses(
         self,
         windows: tuple[StateBlock, ...],
-        codes: tuple[Float[Array, "n k"], ...],
+        codes: tuple[Float[Array, "_ k"], ...],
         key: Key[Array, ""],
+        part: Int[Array, ""] | int = 0,
     ) -> dict[str, Float[Array, ""]]:
         config = self.config
         total = dict.fromkeys(self.loss_names, jnp.zeros((), codes[0].dtype))
         keys = jr.split(key, len(self.stages))
         # Behind the stages' windows there may be one of a path.
         for stage, window, z, key in zip(self.stages, windows, codes, keys, strict=False):
-            if "equation" in total:
-                total["equation"] += config.equation_weight * equation_loss(stage, window, z)
-            if "denoising" in total:
-                key_mask, key_level, key_noise = jr.split(key, 3)
-                pattern = get_mask(config.mask)
-                known = draw_known(key_mask, pattern, stage.spec, window.q.shape[0])
-                level = draw_noise_level(key_level, known, config.denoising_steps, window.q.dtype)
-                noised = corrupt(key_noise, window, level)
-                total["denoising"] += config.denoising_weight * denoising_loss(
-                    stage, window, noised, known, level, z, config.denoising_outputs
-                )
-            if "consistency" in total:
-                assert isinstance(stage, PairedStage)
-                total["consistency"] += config.consistency_weight * consistency_loss(
-                    stage, window, z, jr.fold_in(key, 1)
-                )
-        total = {name: value / len(self.stages) for name, value in total.items()}
+            # Losses come in units of a typical change; the paper's are of the state itself.
+            unit = 1.0 if config.units == "change" else stage.scale**2
+            for name, loss in self._stage_losses(stage, window, z, key, part).items():
+                total[name] += unit / len(self.stages) * loss
         if "path" in total:
             stage = self.finest
             assert isinstance(stage, LinkedStage) and self.path_noise is not None
@@ -202,6 +153,40 @@ class DHNModel(AbstractForecaster):
                 stage, windows[-1], codes[-1], self.path_noise
             )
         return total
+
+    def _stage_losses(self, stage, window, z, key, part) -> dict[str, Float[Array, ""]]:
+        config, own = self.config, jr.fold_in(key, part)
+        weights = {"equation": config.equation_weight, "denoising": config.denoising_weight}
+        if config.denoising_weight == 0:
+            if "equation" not in self.loss_names:
+                return {}
+            return {"equation": weights["equation"] * equation_loss(stage, window, z)}
+        key_mask, key_level, key_noise = jr.split(own, 3)
+        known = draw_known(
+            key if config.shared_mask else key_mask,
+            get_mask(config.mask),
+            stage.spec,
+            window.q.shape[0],
+            shared=config.shared_mask,
+        )
+        if config.noise == "nearby":
+            nearby = corrupt_nearby(key_noise, window, known, stage.scale)
+            noised = jnp.arange(window.q.shape[0]) % NOISED_ROWS == 0
+            found = merged_losses(stage, window, nearby, known, noised, z)
+        else:
+            steps, dtype = config.denoising_steps, window.q.dtype
+            if config.noise == "uniform":
+                level = draw_any_level(key_level, known, dtype)
+                condition = rung_above(level, steps)
+            else:
+                level = condition = draw_noise_level(key_level, known, steps, dtype)
+            inputs = corrupt(key_noise, window, level)
+            outputs = config.denoising_outputs
+            found = (
+                equation_loss(stage, window, z),
+                denoising_loss(stage, window, inputs, known, condition, z, outputs),
+            )
+        return {name: weights[name] * loss for name, loss in zip(weights, found, strict=True)}
 
     def stage_residuals(
         self, stage: int, window: StateBlock, z: Float[Array, "n k"]
@@ -217,14 +202,70 @@ class DHNModel(AbstractForecaster):
                 f"a forecast moves by single steps of the data's grid, but this model's finest "
                 f"stage has spacing {stage.spacing}. Train with 1 among its spacings."
             )
-        new = slice(spec.block_size - spec.step_length, None)
+        new = slice(spec.context_length, spec.context_length + self.step_length)
         if isinstance(stage, LinkedStage):
-            return stage.forward(context.at(spec.source), z).at(new)
-        # The unknown states start as the last known one; `denoise` replaces them.
-        window = jax.tree.map(
-            lambda x: jnp.concatenate([x, jnp.repeat(x[:, -1:], spec.step_length, axis=1)], axis=1),
-            context,
-        )
+            first = spec.block_size - spec.step_length
+            found = stage.forward(context.at(spec.source), z)
+            return found.at(slice(first, first + self.step_length))
+        window = continue_straight(context, spec.step_length)
         known = draw_known(key, autoregressive, spec, context.q.shape[0])
-        filled = denoise(stage, window, known, z, key, self.config.inference)
-        return filled.at(spec.target).at(new)
+        return denoise(stage, window, known, z, key, self.config.inference).at(new)
+
+
+def continue_straight(context: StateBlock, steps: int) -> StateBlock:
+    """Append states on the line through the last two; a single state stays where it is."""
+
+    def extend(x):
+        before = x[:, -2:-1] if x.shape[1] > 1 else x[:, -1:]
+        ahead = jnp.arange(1, steps + 1, dtype=x.dtype)[None, :, None]
+        return jnp.concatenate([x, x[:, -1:] + ahead * (x[:, -1:] - before)], axis=1)
+
+    return jax.tree.map(extend, context)
+
+
+# In one program: drawing each weight by itself compiles hundreds of small ones.
+@eqx.filter_jit
+def _build(config: DHNConfig, context: ModelContext, key: Key[Array, ""]) -> DHNModel:
+    features = StateFeatures(
+        tuple(
+            unit if angle and config.angles == "periodic" else None
+            for angle, unit in zip(context.angles, context.radian, strict=True)
+        )
+    )
+
+    def network(key):
+        return build_network(
+            config.network,
+            block_size=config.block_size,
+            latent_size=config.latent_size,
+            denoising_steps=config.denoising_steps,
+            features=features,
+            key=key,
+        )
+
+    stages = []
+    for spacing, stage_key in zip(
+        config.spacings, jr.split(key, len(config.spacings)), strict=True
+    ):
+        scale = context.change(max(config.stride, 1) * spacing)
+        unit = scale if config.units == "change" else 1.0
+        shared = {
+            "damping": (
+                LearnedDamping(config.latent_size, context.time_step)
+                if config.damping == "learned"
+                else NoDamping()
+            ),
+            "spec": BlockSpec(config.block_size, config.stride, spacing * context.time_step),
+            "spacing": spacing,
+            "scale": scale,
+        }
+        keys = jr.split(stage_key)
+        right = RightHamiltonian(network(keys[0]), unit)
+        if config.linked:
+            stages.append(LinkedStage(right=right, **shared))
+        else:
+            left = LeftHamiltonian(network(keys[1]), unit)
+            stages.append(PairedStage(right=right, left=left, **shared))
+    # pyright takes Equinox's abstract variables for fields of the constructor.
+    noise = jnp.ones((2, context.dim)) if config.path else None
+    return DHNModel(stages=tuple(stages), path_noise=noise, config=config)  # pyright: ignore[reportCallIssue]

@@ -1,8 +1,11 @@
-"""The right and left block Hamiltonians (paper, Eq. 9-10 and appendix A): gradients of a scalar.
+"""The right and left block Hamiltonians (paper, Sec. 3.3 and appendix A): gradients of a scalar.
 
 Each network learns the part beyond identity, `H⁺ = <Q, P> + h⁺` and `H⁻ = -<Q, P> + h⁻`, so that a
-network that outputs nothing leaves the state where it is.
+network that outputs nothing leaves the state where it is. To first order in the lag both `h` are
+the lag times the continuous one, right (paper, Eq. 5-6) and left (paper, Eq. 15-16).
 """
+
+from typing import final
 
 import equinox as eqx
 import jax
@@ -19,12 +22,13 @@ def _gradients(network, scale, Q, P, level, z):
     return jax.grad(total, argnums=(0, 1))(Q, P)
 
 
+@final
 class RightHamiltonian(eqx.Module):
     """`H⁺(Q_source, P_target)`."""
 
     network: AbstractScalarNetwork
     scale: float = eqx.field(static=True)
-    """Size of a typical change over the lag, so that the network works at order one."""
+    """Unit of the network's value: a typical change over the lag makes it work at order one."""
 
     def right_update(
         self,
@@ -33,11 +37,12 @@ class RightHamiltonian(eqx.Module):
         level: NoiseLevel,
         z: Float[Array, "n k"],
     ) -> tuple[Float[Array, "n b d"], Float[Array, "n b d"]]:
-        """`Q_target = ∂H⁺/∂P_target`, `P_source = ∂H⁺/∂Q_source`."""
+        """`Q_target = ∂H⁺/∂P_target`, `P_source = ∂H⁺/∂Q_source` (paper, Eq. 8-9)."""
         dQ, dP = _gradients(self.network, self.scale, Q_source, P_target, level, z)
         return Q_source + dP, P_target + dQ
 
 
+@final
 class LeftHamiltonian(eqx.Module):
     """`H⁻(Q_target, P_source)`."""
 
@@ -51,6 +56,6 @@ class LeftHamiltonian(eqx.Module):
         level: NoiseLevel,
         z: Float[Array, "n k"],
     ) -> tuple[Float[Array, "n b d"], Float[Array, "n b d"]]:
-        """`Q_source = -∂H⁻/∂P_source`, `P_target = -∂H⁻/∂Q_target`."""
+        """`Q_source = -∂H⁻/∂P_source`, `P_target = -∂H⁻/∂Q_target` (paper, Eq. 17-18)."""
         dQ, dP = _gradients(self.network, self.scale, Q_target, P_source, level, z)
         return Q_target - dP, P_source - dQ

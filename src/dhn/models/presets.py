@@ -6,7 +6,13 @@ from dhn.errors import UserError
 from dhn.models.config import DenoisingConfig, DHNConfig, NetworkConfig
 
 PAPER_NETWORK = NetworkConfig(
-    kind="transformer", width=128, depth=2, heads=4, activation="gelu", layer_norm=True
+    kind="transformer",
+    width=128,
+    depth=2,
+    heads=4,
+    activation="relu",
+    layer_norm=True,
+    initial="pytorch",
 )
 PAPER = DHNConfig(
     block_size=2,
@@ -14,12 +20,52 @@ PAPER = DHNConfig(
     linked=False,
     network=PAPER_NETWORK,
     latent_size=128,
-    denoising_weight=1.0,
+    units="state",
+    denoising_weight=0.1,
+    noise="uniform",
     denoising_outputs="all",
     angles="raw",
-    inference=DenoisingConfig(steps=10, start="noise"),
+    inference=DenoisingConfig(noisy_rounds=10, clean_rounds=1, advance="one"),
 )
+"""The paper with the values of its authors' public code; `PAPER_TRAINING` has the optimiser's.
+
+One thing is not theirs: momenta are scaled by the training set (`Scaler`), not by the maximum over
+the whole trajectory, future included. And one level belongs to one token, where theirs draws a
+level for each coordinate and conditions the network on the first.
+"""
+PAPER_TRAINING: dict[str, Any] = {
+    "optimiser": "adam",
+    "learning_rate": 1e-4,
+    "code_learning_rate": 1e-4,
+    "warmup": 0,
+    "final_learning_rate": 1.0,
+    "clip": 0.0,
+    "l2": 1e-4,
+    "batch_of": "trajectories",
+    "batch_size": 32,
+    "steps": 6432,  # 201 epochs of 32 steps
+    "code_start": 1.0,
+    "code_updates": "all",
+    "validation": 0.0,  # all 1000 trajectories train, nothing is selected
+}
+SMOOTH = PAPER.model_copy(
+    update={"network": PAPER_NETWORK.model_copy(update={"activation": "gelu"})}
+)
+"""The paper with a smooth activation: ReLU makes ∂H piecewise constant in what it acts on."""
+RANDOM = PAPER.model_copy(update={"mask": "random", "shared_mask": True})
+"""The paper's representation learning."""
+SUPERRESOLUTION = PAPER.model_copy(
+    update={
+        "spacings": (4, 2, 1),
+        "mask": "superresolution",
+        "denoising_outputs": "unknown",
+    }
+)
+"""The paper's interpolation: three stages, and here the known outputs are left out of the loss."""
 PAIRED = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=1.0)
+BLOCKS = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=0.02, noise="nearby")
+"""The paper's two networks and masked denoising with MLPs inside. Windows are noised nearby and in
+the clean pass, and inference refines a straight continuation with the clean equations."""
 TRANSFORMER = DHNConfig(network=NetworkConfig(kind="transformer", width=32, depth=2, heads=4))
 """The paper's network in the default's form: with two networks and denoising, five minutes
 lead thousands of times less far (docs/experiments.md)."""
@@ -34,8 +80,12 @@ MEASURED = DHNConfig(
 PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
     "default": (DHNConfig(), {}),
     "linked": (DHNConfig(), {}),
-    "paper": (PAPER, {"optimiser": "adam", "learning_rate": 1e-3, "code_learning_rate": 1e-3}),
+    "paper": (PAPER, PAPER_TRAINING),
+    "paper-smooth": (SMOOTH, PAPER_TRAINING),
+    "paper-random": (RANDOM, PAPER_TRAINING),
+    "paper-superresolution": (SUPERRESOLUTION, PAPER_TRAINING),
     "paired": (PAIRED, {}),
+    "blocks": (BLOCKS, {}),
     "measured": (
         MEASURED,
         {

@@ -1,6 +1,7 @@
 """Solving the implicit equation of a block Hamiltonian, for a whole batch at once."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,16 +14,26 @@ CLOSE = 64
 """Residuals of so many units in the last place need no more of Newton's steps."""
 
 
-def solve_fixed_point(
-    update: Callable[[Array], Array], guess: Float[Array, "n b d"]
-) -> Float[Array, "n b d"]:
+class FixedPoint(NamedTuple):
+    """What `solve_fixed_point` found, and for which samples it is a solution."""
+
+    value: Float[Array, "n b d"]
+    converged: Bool[Array, " n"]
+
+    @property
+    def or_nan(self) -> Float[Array, "n b d"]:
+        """The solutions; not a number where there is none, so that no caller can mistake it."""
+        return jnp.where(self.converged[:, None, None], self.value, jnp.nan)
+
+
+def solve_fixed_point(update: Callable[[Array], Array], guess: Float[Array, "n b d"]) -> FixedPoint:
     """`x = update(x)` to round-off; differentiable by the implicit function theorem.
 
     Sample `i` of `update(x)` must depend on sample `i` of `x` alone. Plain iteration converges
     when the derivative of `update` is below one; for `h⁺` that is its mixed derivative, of the
     order of what changes over one lag (an oscillator needs frequency · lag < π/3). A batch stops
     when its worst member does. Where `MAX_ITERATIONS` are not enough, Newton's method takes over
-    from the guess.
+    from the guess. Samples whose residual is still large then are not `converged`.
     """
     precision = float(jnp.finfo(guess.dtype).eps)
 
@@ -34,9 +45,29 @@ def solve_fixed_point(
             max_steps=MAX_ITERATIONS,
             throw=False,
         )
-        return _newton(residual, guess, found.value, found.result == optx.RESULTS.successful)
+        done = found.result == optx.RESULTS.successful
+        x = _newton(residual, guess, found.value, done)
+        failed = jax.lax.cond(
+            done,
+            lambda: jnp.zeros((x.shape[0], 1, 1), bool),
+            lambda: _wrong(x, residual(x), precision**0.5),
+        )
+        # As numbers, since booleans have no derivative to be zero.
+        return x, failed[:, 0, 0].astype(x.dtype)
 
-    return jax.lax.custom_root(lambda x: x - update(x), guess, iterate, _solve_samples)
+    def residual(x):
+        return x - update(x)
+
+    x, failed = jax.lax.custom_root(residual, guess, iterate, _solve_samples, has_aux=True)
+    return FixedPoint(x, failed == 0)
+
+
+def _wrong(
+    x: Float[Array, "n b d"], residual: Float[Array, "n b d"], tolerance: float
+) -> Bool[Array, "n 1 1"]:
+    """Samples whose residual is large beside the state, or not a number."""
+    size = 1 + jnp.abs(x).max((1, 2), keepdims=True)
+    return ~(jnp.abs(residual).max((1, 2), keepdims=True) <= tolerance * size)
 
 
 def _newton(
@@ -48,19 +79,15 @@ def _newton(
     """Finish those samples of `x` whose residual is not small; nothing happens if `done`."""
     tolerance = CLOSE * float(jnp.finfo(x.dtype).eps)
 
-    def wrong(x, r):
-        size = 1 + jnp.abs(x).max((1, 2), keepdims=True)
-        return ~(jnp.abs(r).max((1, 2), keepdims=True) <= tolerance * size)
-
     def step(carry):
         x, _, count = carry
         r = residual(x)
         # What plain iteration has driven off begins again.
-        x = jnp.where((count == 0) & wrong(x, r), guess, x)
+        x = jnp.where((count == 0) & _wrong(x, r, tolerance), guess, x)
         r, linear = jax.linearize(residual, x)
         moved = x - _solve_samples(linear, r)
-        x = jnp.where(wrong(x, r) & jnp.isfinite(moved), moved, x)
-        return x, ~wrong(x, residual(x)).any(), count + 1
+        x = jnp.where(_wrong(x, r, tolerance) & jnp.isfinite(moved), moved, x)
+        return x, ~_wrong(x, residual(x), tolerance).any(), count + 1
 
     start = (x, done, jnp.zeros((), jnp.int32))
     return jax.lax.while_loop(lambda c: ~c[1] & (c[2] < MAX_NEWTON), step, start)[0]

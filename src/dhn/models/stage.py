@@ -6,20 +6,24 @@ implicit equation, so the block map is symplectic to the accuracy of the solve.
 """
 
 import abc
+from collections.abc import Callable
+from typing import final
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-import jax.random as jr
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float
 
-from dhn.blocks import BlockSpec, Known, NoiseLevel, StateBlock, no_noise
+from dhn.blocks import BlockSpec, Known, NoiseLevel, StateBlock, no_noise, select
+from dhn.blocks.noise import Nearby
 from dhn.models.damping import AbstractDamping
 from dhn.models.hamiltonian import LeftHamiltonian, RightHamiltonian
 from dhn.models.solve import solve_fixed_point
 
 
+@final
 class Outputs(eqx.Module):
-    """What one Hamiltonian says about a window, in the window's own units."""
+    """What one Hamiltonian predicts of a window, in the window's own units."""
 
     Q_target: Float[Array, "n b d"] | None = None
     P_source: Float[Array, "n b d"] | None = None
@@ -33,6 +37,7 @@ class AbstractStage(eqx.Module):
     spec: eqx.AbstractVar[BlockSpec]
     spacing: eqx.AbstractVar[int]
     scale: eqx.AbstractVar[float]
+    """Typical change of a state over the lag, `s` times the spacing: the unit of residuals."""
 
     @abc.abstractmethod
     def equations(
@@ -41,10 +46,31 @@ class AbstractStage(eqx.Module):
         """Apply each Hamiltonian once to the inputs it takes from this window."""
 
     @abc.abstractmethod
-    def predict(self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]) -> StateBlock:
-        """The clean window as the model sees it: one round of both updates."""
+    def predict(
+        self,
+        window: StateBlock,
+        known: Known,
+        level: NoiseLevel,
+        z: Float[Array, "n k"],
+        renoise: Callable[[StateBlock], StateBlock] = lambda states: states,
+    ) -> StateBlock:
+        """The clean window as the model predicts it: one round of both updates.
+
+        Where source and target estimate the same state, the mean of both.
+
+        **Arguments**: `window` (n, L, d), noised where unknown; `known` (n, L); `level` (n, L),
+        what each token is conditioned on; `z` (n, k); `renoise` noises the first Hamiltonian's
+        outputs before the second one takes them in.
+
+        **Returns**: (n, L, d). States that neither block holds stay as they are.
+        """
+
+    @abc.abstractmethod
+    def target_block(self, window: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+        """Where the block map leads the source block of a clean window: (n, b, d)."""
 
 
+@final
 class PairedStage(AbstractStage):
     """`H⁺` and `H⁻` as two networks (the paper's)."""
 
@@ -70,6 +96,12 @@ class PairedStage(AbstractStage):
         Q_source, P_target = self.left.left_update(Q_target, P_source, tokens, z)
         return Q_source, P_target / growth
 
+    def target_block(self, window: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+        """Coordinates by `H⁺` and momenta by `H⁻`, each from the window's own states."""
+        right, left = self.equations(window, no_noise(window), z)
+        assert right.Q_target is not None and left.P_target is not None
+        return StateBlock(right.Q_target, left.P_target)
+
     def equations(
         self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]
     ) -> tuple[Outputs, ...]:
@@ -81,20 +113,32 @@ class PairedStage(AbstractStage):
             Outputs(Q_source=Q_source, P_target=P_target),
         )
 
-    def predict(self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]) -> StateBlock:
-        """`H⁺` first; `H⁻` then sees the newest `Q_target` wherever its own token is not clean."""
+    def predict(
+        self,
+        window: StateBlock,
+        known: Known,
+        level: NoiseLevel,
+        z: Float[Array, "n k"],
+        renoise: Callable[[StateBlock], StateBlock] = lambda states: states,
+    ) -> StateBlock:
+        """`H⁺` first; `H⁻` then takes the newest estimate of whatever is unknown."""
         spec = self.spec
         source, target = window.at(spec.source), window.at(spec.target)
         Q_target, P_source = self.right_outputs(source.q, target.p, level, z)
-        noisy = level.q[:, spec.target, None] > 0
-        newest = jnp.where(noisy, Q_target, target.q)
-        Q_source, P_target = self.left_outputs(newest, source.p, level, z)
+        newest = StateBlock(
+            window.q.at[:, spec.target].set(Q_target), window.p.at[:, spec.source].set(P_source)
+        )
+        newest = renoise(select(known, window, newest))
+        Q_source, P_target = self.left_outputs(
+            newest.q[:, spec.target], newest.p[:, spec.source], level, z
+        )
         return StateBlock(
             _join(spec, window.q, Q_source, Q_target),
             _join(spec, window.p, P_source, P_target),
         )
 
 
+@final
 class LinkedStage(AbstractStage):
     """One `H⁺`; its implicit equation is solved in either direction."""
 
@@ -115,13 +159,20 @@ class LinkedStage(AbstractStage):
         )
         return (Outputs(Q_target=Q_target, P_source=P_source),)
 
-    def predict(self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]) -> StateBlock:
+    def predict(
+        self,
+        window: StateBlock,
+        known: Known,
+        level: NoiseLevel,
+        z: Float[Array, "n k"],
+        renoise: Callable[[StateBlock], StateBlock] = lambda states: states,
+    ) -> StateBlock:
         """Forward from the source block and backward from the target block, both solved exactly.
 
-        The equations hold between clean states, so every token is told level 0: there is one
-        symplectic map, not one for each noise level.
+        The equations hold between clean states, so every token is conditioned on level 0: there is
+        one symplectic map, not one for each noise level.
         """
-        del level
+        del known, level, renoise
         spec = self.spec
         forward = self.forward(window.at(spec.source), z)
         backward = self.backward(window.at(spec.target), z)
@@ -130,20 +181,30 @@ class LinkedStage(AbstractStage):
             _join(spec, window.p, backward.p, forward.p),
         )
 
+    def target_block(self, window: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+        """By solving the implicit equation from the source block alone."""
+        return self.forward(window.at(self.spec.source), z)
+
     def forward(self, source: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
-        """The target block: solve `P_source = ∂H⁺/∂Q_source` for `P_target`."""
+        """The target block: solve `P_source = ∂H⁺/∂Q_source` for `P_target`.
+
+        **Returns**: (n, b, d); not a number for samples whose equation has no solution nearby.
+        """
         clean = no_noise(source)
 
         def update(P_target):
             _, P_source = self.right.right_update(source.q, P_target, clean, z)
             return P_target + source.p - P_source
 
-        P_target = solve_fixed_point(update, source.p)
+        P_target = solve_fixed_point(update, source.p).or_nan
         Q_target, _ = self.right.right_update(source.q, P_target, clean, z)
         return StateBlock(Q_target, P_target / self.damping.growth(z, self.spec.lag))
 
     def backward(self, target: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
-        """The source block: solve `Q_target = ∂H⁺/∂P_target` for `Q_source`. This is `H⁻`."""
+        """The source block: solve `Q_target = ∂H⁺/∂P_target` for `Q_source`. This is `H⁻`.
+
+        **Returns**: (n, b, d); not a number for samples whose equation has no solution nearby.
+        """
         clean = no_noise(target)
         P_target = target.p * self.damping.growth(z, self.spec.lag)
 
@@ -151,7 +212,7 @@ class LinkedStage(AbstractStage):
             Q_target, _ = self.right.right_update(Q_source, P_target, clean, z)
             return Q_source + target.q - Q_target
 
-        Q_source = solve_fixed_point(update, target.q)
+        Q_source = solve_fixed_point(update, target.q).or_nan
         _, P_source = self.right.right_update(Q_source, P_target, clean, z)
         return StateBlock(Q_source, P_source)
 
@@ -195,7 +256,7 @@ def errors(
 def equation_loss(
     stage: AbstractStage, window: StateBlock, z: Float[Array, "n k"]
 ) -> Float[Array, ""]:
-    """Clean inputs, all outputs (paper, Eq. 11)."""
+    """Clean inputs, all outputs: for each Hamiltonian two mean squares, added (paper, Eq. 10)."""
     said = stage.equations(window, no_noise(window), z)
     terms = [jnp.mean(error**2) for _, _, error in errors(stage, window, said)]
     return jnp.stack(terms).sum()
@@ -223,20 +284,35 @@ def denoising_loss(
     return loss
 
 
-def consistency_loss(
-    stage: PairedStage, window: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
-) -> Float[Array, ""]:
-    """How far `H⁻` leads from where `H⁺` set out: nothing if both describe one map.
+def merged_losses(
+    stage: AbstractStage,
+    window: StateBlock,
+    nearby: Nearby,
+    known: Known,
+    noised: Bool[Array, " n"],
+    z: Float[Array, "n k"],
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Equation and denoising loss from one pass: some rows are `noised`, the others clean.
 
-    Beside the data, where the equations say nothing: inputs are shifted by a typical change.
+    **Arguments**: `window` (n, L, d) clean; `nearby`, the same windows with unknown tokens moved;
+    `known` (n, L); `noised` (n,), which rows take the moved tokens.
+
+    **Returns**: the mean over clean rows and all their outputs, and the mean over noised rows and
+    their unknown outputs, each row weighted.
     """
-    spec, clean = stage.spec, no_noise(window)
-    shifts = stage.scale * jr.normal(key, (2, *window.q[:, spec.source].shape), window.q.dtype)
-    Q_source = window.q[:, spec.source] + shifts[0]
-    P_target = window.p[:, spec.target] + shifts[1]
-    back = stage.left_outputs(*stage.right_outputs(Q_source, P_target, clean, z), clean, z)
-    errors = [(a - b) / stage.scale for a, b in zip(back, (Q_source, P_target), strict=True)]
-    return sum((jnp.mean(error**2) for error in errors), jnp.zeros((), window.q.dtype))
+    rows = noised[:, None, None]
+    inputs = jax.tree.map(lambda a, b: jnp.where(rows, a, b), nearby.states, window)
+    level = NoiseLevel(*(jnp.where(noised[:, None], x, 0.0) for x in nearby.level))
+    equation = denoising = jnp.zeros((), window.q.dtype)
+    for part, states, error in errors(stage, window, stage.equations(inputs, level, z)):
+        squares = error**2
+        clean_count = jnp.maximum((~noised).sum() * squares[0].size, 1)
+        equation += jnp.where(rows, 0.0, squares).sum() / clean_count
+        unknown = rows & ~getattr(known, part)[:, states, None]
+        count = jnp.maximum(unknown.sum() * squares.shape[-1], 1)
+        weighted = nearby.weight[:, None, None] * squares
+        denoising += jnp.where(unknown, weighted, 0.0).sum() / count
+    return equation, denoising
 
 
 def stage_residuals(

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from dhn.blocks import StateBlock, window_starts
 from dhn.errors import UserError
 from dhn.models.contract import ModelContext, WindowShape
-from dhn.training.step import TrainingData
+from dhn.training.step import TrainingData, WholeTrajectories
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 from dhn.trajectories.segments import code_groups
@@ -69,9 +69,10 @@ def prepare(
         padded[: len(x)] = np.where(np.isfinite(x), x, 0.0)
         return jnp.asarray(padded)
 
-    starts, counts = [], []
+    starts, counts, places = [], [], []
     for shape in window_shapes:
         found = window_starts(known, shape.length, shape.spacing)
+        places.append(found[:, 0])
         padded = np.zeros((bucket(len(found)), 2), np.int32)
         padded[: len(found)] = found
         starts.append(jnp.asarray(padded))
@@ -84,6 +85,22 @@ def prepare(
         tuple(starts),
         tuple(counts),
         jnp.asarray(code_rows),
+        _whole(places, rows),
+    )
+
+
+def _whole(places: Sequence[Int[np.ndarray, " _"]], rows: int) -> WholeTrajectories:
+    """Where each trajectory's windows stand in `starts`, given the trajectory of every window."""
+    number = [np.bincount(place, minlength=rows) for place in places]
+    eligible = np.flatnonzero(np.min(number, axis=0) > 0)
+    padded = np.zeros(rows, np.int32)
+    padded[: len(eligible)] = eligible
+    return WholeTrajectories(
+        jnp.asarray(padded),
+        jnp.asarray(len(eligible), jnp.int32),
+        tuple(jnp.asarray(np.cumsum(n) - n, jnp.int32) for n in number),
+        tuple(jnp.asarray(n, jnp.int32) for n in number),
+        tuple(int(n.max()) for n in number),
     )
 
 

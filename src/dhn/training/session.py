@@ -22,7 +22,7 @@ from dhn.training.pace import CLOCKS, MARGIN, Chunks, Plan, measure_speed, take_
 from dhn.training.prepare import make_context, prepare, usable_states
 from dhn.training.progress import AbstractProgress
 from dhn.training.schedule import learning_rate
-from dhn.training.step import Run, StepLog, TrainState, initial_state
+from dhn.training.step import Run, StepLog, TrainState, initial_state, windows_per_step
 from dhn.training.validation import Validator, choose_split
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
@@ -237,8 +237,7 @@ class Session:
             "learning_rate": self.config.learning_rate * float(rate),
             "seconds": round(self.elapsed, 3),
             "steps_per_second": steps / seconds,
-            "windows_per_second": steps * self.config.batch_size * len(self.run.data.starts)
-            / seconds,
+            "windows_per_second": steps * windows_per_step(self.run.data, self.config) / seconds,
         }  # fmt: skip
 
     def _validation_loss(self) -> float:

@@ -1,17 +1,19 @@
 """Training steps: many of them inside one compiled loop, every batch drawn on the device."""
 
 import functools
-from typing import NamedTuple
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, Key, PyTree
 
 from dhn.blocks import StateBlock, cut_windows
-from dhn.codes.codebook import CodebookState, update_rows
+from dhn.codes.codebook import CodebookState, update_all, update_rows
 from dhn.models.contract import AbstractModel
 from dhn.models.networks.transformer import TransformerNetwork
 from dhn.training.config import TrainingConfig
@@ -19,8 +21,30 @@ from dhn.training.schedule import learning_rate
 
 NARROW = 16
 """Matrices narrower than this lead in or out: their directions differ in kind, so Adam has them."""
+INPUTS = ("embed", "position", "readout")
+"""So do the names of matrices that lead in or out however wide they are."""
+EPOCHS = 0x7FFFFFFF
+CODES = 0x7FFFFFFE
+"""Keep the random numbers of epochs and of the first codes apart from those of the steps."""
+FARTHEST_CHUNK = 4
+"""A batch is cut into chunks of the wanted size within this factor, or not at all."""
 
 
+@final
+class WholeTrajectories(NamedTuple):
+    """Where the windows of each trajectory stand in `TrainingData.starts`, for each stage."""
+
+    eligible: Int[Array, " N"]
+    """Trajectories with a window of every stage, then padding."""
+    count: Int[Array, ""]
+    """How many of them are real."""
+    first: tuple[Int[Array, " N"], ...]
+    number: tuple[Int[Array, " N"], ...]
+    most: tuple[int, ...]
+    """The largest number; a trajectory with fewer windows shows some of them twice."""
+
+
+@final
 class TrainingData(NamedTuple):
     """Scaled states and, for each stage, where windows may start."""
 
@@ -30,8 +54,11 @@ class TrainingData(NamedTuple):
     """How many rows of `starts` are real; the rest is padding that keeps shapes from changing."""
     code_rows: Int[Array, " N"] | None = None
     """The codebook row of each trajectory, its own by default: segments of one run share theirs."""
+    whole: WholeTrajectories | None = None
+    """For batches of whole trajectories."""
 
 
+@final
 class TrainState(eqx.Module):
     """Everything that a step changes; saving it and the seed is enough to resume bit for bit."""
 
@@ -44,6 +71,7 @@ class TrainState(eqx.Module):
     step: Int[Array, ""]
 
 
+@final
 class StepLog(NamedTuple):
     """Sums over the steps of one call, and whether all numbers were finite."""
 
@@ -54,19 +82,22 @@ class StepLog(NamedTuple):
 
 def make_optimiser(config: TrainingConfig) -> optax.GradientTransformation:
     kinds = {"adam": optax.scale_by_adam, "muon": _muon}
-    return optax.chain(optax.clip_by_global_norm(config.clip), kinds[config.optimiser]())
+    parts = [optax.clip_by_global_norm(config.clip)] if config.clip else []
+    parts += [optax.add_decayed_weights(config.l2)] if config.l2 else []
+    return optax.chain(*parts, kinds[config.optimiser]())
 
 
 def _muon() -> optax.GradientTransformation:
     """Muon for hidden matrices, also stacked ones, as large as Adam's steps; Adam for the rest."""
 
     def matrices(weights: PyTree) -> PyTree:
-        def axes(x):
-            if x.ndim < 2 or min(x.shape[-2:]) < NARROW:
+        def axes(path, x):
+            leads = str(path[-1]).strip(".[]'").startswith(INPUTS)
+            if leads or x.ndim < 2 or min(x.shape[-2:]) < NARROW:
                 return None
             return optax.contrib.MuonDimensionNumbers(x.ndim - 2, x.ndim - 1)
 
-        return jax.tree.map(axes, weights)
+        return jax.tree_util.tree_map_with_path(axes, weights)
 
     # A rate of -1, for optax turns the sign and `one_step` does so, too.
     return optax.contrib.muon(-1.0, consistent_rms=0.2, muon_weight_dimension_numbers=matrices)
@@ -80,7 +111,13 @@ def initial_state(model: AbstractModel, trajectories: int, config: TrainingConfi
     return TrainState(
         weights=weights,
         optimiser=make_optimiser(config).init(weights),
-        codebook=CodebookState.zeros(trajectories, model.latent_size, dtype),
+        codebook=CodebookState.start(
+            jr.fold_in(jr.key(config.seed % 2**32), CODES),
+            trajectories,
+            model.latent_size,
+            config.code_start,
+            dtype,
+        ),
         average=average,
         step=jnp.zeros((), jnp.int32),
     )
@@ -103,52 +140,117 @@ def default_chunk_size(model: AbstractModel) -> int:
     return 1 << (max(1, 320 // max(tokens)).bit_length() - 1) if tokens else 128
 
 
+def count_pieces(sizes: Sequence[int], chunk_size: int) -> int:
+    """Into how many equal pieces batches of these sizes are cut, near `chunk_size` windows each.
+
+    **Arguments**: windows of each stage; 0 as the size does not cut.
+
+    **Returns**: a common divisor of the sizes.
+    """
+    if chunk_size == 0 or max(sizes) <= chunk_size:
+        return 1
+    common, wanted = math.gcd(*sizes), max(sizes) / chunk_size
+    divisors = [i for i in range(1, common + 1) if common % i == 0]
+    best = min(divisors, key=lambda pieces: abs(math.log(pieces / wanted)))
+    return best if 1 / FARTHEST_CHUNK < best / wanted < FARTHEST_CHUNK else 1
+
+
 def loss_and_gradient(
     model: AbstractModel,
     windows: tuple[StateBlock, ...],
-    codes: tuple[Float[Array, "n k"], ...],
-    key: Array,
+    codes: tuple[Float[Array, "_ k"], ...],
+    key: Key[Array, ""],
     chunk_size: int,
 ) -> tuple[dict[str, Array], tuple[PyTree, tuple[Array, ...]]]:
-    """Mean losses over the batch and gradients by weights and codes, chunk by chunk."""
+    """Mean losses over the batch and gradients by weights and codes, chunk by chunk.
+
+    **Arguments**: for each stage windows (n, L, d) and codes (n, k), as many as it likes.
+
+    **Returns**: the terms of the loss, and gradients by weights and by each stage's codes.
+    """
     weights, static = eqx.partition(model, eqx.is_inexact_array)
 
-    def loss(weights, codes, windows, key):
-        terms = eqx.combine(weights, static).losses(windows, codes, key)
+    def loss(weights, codes, windows, part):
+        terms = eqx.combine(weights, static).losses(windows, codes, key, part)
         return sum(terms.values()), terms
 
     differentiate = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)
-    n = windows[0].q.shape[0]
-    chunk = min(chunk_size or n, n)
-    if n % chunk:
-        chunk = n
-    pieces = n // chunk
+    pieces = count_pieces([window.q.shape[0] for window in windows], chunk_size)
     if pieces == 1:
-        (_, terms), gradients = differentiate(weights, codes, windows, key)
+        (_, terms), gradients = differentiate(weights, codes, windows, 0)
         return terms, gradients
 
     def split(x):
-        return x.reshape(pieces, chunk, *x.shape[1:])
+        return x.reshape(pieces, -1, *x.shape[1:])
 
-    def contribution(windows, codes, key):
-        (_, terms), (by_weight, by_code) = differentiate(weights, codes, windows, key)
+    def contribution(windows, codes, part):
+        (_, terms), (by_weight, by_code) = differentiate(weights, codes, windows, part)
         return (terms, by_weight), by_code
 
     def body(total, piece):
         part, by_code = contribution(*piece)
         return jax.tree.map(jnp.add, total, part), by_code
 
-    chunks = (jax.tree.map(split, windows), jax.tree.map(split, codes), jr.split(key, pieces))
+    chunks = (jax.tree.map(split, windows), jax.tree.map(split, codes), jnp.arange(pieces))
     first = jax.tree.map(lambda x: x[0], chunks)
     zero = jax.tree.map(
         lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(contribution, *first)[0]
     )
     total, by_code = jax.lax.scan(body, zero, chunks)
     terms, by_weight = jax.tree.map(lambda x: x / pieces, total)
-    by_code = jax.tree.map(lambda g: g.reshape(n, -1) / pieces, by_code)
+    by_code = jax.tree.map(lambda g: g.reshape(-1, g.shape[-1]) / pieces, by_code)
     return terms, (by_weight, by_code)
 
 
+def draw_windows(
+    key: Key[Array, ""], data: TrainingData, batch_size: int
+) -> tuple[Int[Array, "n 2"], ...]:
+    """For each stage `batch_size` windows at random: trajectory and start."""
+    keys = jr.split(key, len(data.starts))
+    return tuple(
+        starts[jr.randint(key, (batch_size,), 0, count)]
+        for starts, count, key in zip(data.starts, data.counts, keys, strict=True)
+    )
+
+
+def draw_trajectories(
+    key: Key[Array, ""], data: TrainingData, batch_size: int, step: Int[Array, ""]
+) -> tuple[Int[Array, "n 2"], ...]:
+    """For each stage every window of the step's trajectories: trajectory and start.
+
+    Every trajectory comes once before any comes again, in an order that `key` draws anew each
+    time; a batch may hold the end of one round and the beginning of the next.
+    """
+    whole = data.whole
+    assert whole is not None
+    places = jnp.arange(whole.eligible.shape[0])
+
+    def order(epoch):
+        drawn = jr.uniform(jr.fold_in(key, epoch), places.shape)
+        return jnp.argsort(jnp.where(places < whole.count, drawn, jnp.inf))
+
+    epoch = step * batch_size // whole.count
+    place = step * batch_size - epoch * whole.count + jnp.arange(batch_size)
+    now, then = order(epoch), order(epoch + 1)
+    place = jnp.where(place < whole.count, now[place], then[(place - whole.count) % whole.count])
+    row = whole.eligible[place]
+    picks = []
+    for starts, first, number, most in zip(
+        data.starts, whole.first, whole.number, whole.most, strict=True
+    ):
+        window = jnp.arange(most) % number[row][:, None]
+        picks.append(starts[first[row][:, None] + window].reshape(-1, 2))
+    return tuple(picks)
+
+
+def windows_per_step(data: TrainingData, config: TrainingConfig) -> int:
+    """Windows of all stages that one step sees."""
+    if config.batch_of == "windows" or data.whole is None:
+        return config.batch_size * len(data.starts)
+    return config.batch_size * sum(data.whole.most)
+
+
+@final
 class Run(NamedTuple):
     """What stays the same throughout a training."""
 
@@ -172,22 +274,23 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
     optimiser = make_optimiser(config)
     shapes = static.training_shapes
 
-    def draw(key):
-        windows, rows = [], []
-        keys = jr.split(key, len(shapes))
-        for shape, starts, count, pick_key in zip(
-            shapes, data.starts, data.counts, keys, strict=True
-        ):
-            pick = starts[jr.randint(pick_key, (config.batch_size,), 0, count)]
-            windows.append(cut_windows(data.states, pick[:, 0], pick[:, 1], *shape))
-            row = pick[:, 0]
-            rows.append(row if data.code_rows is None else data.code_rows[row])
-        return tuple(windows), tuple(rows)
+    def draw(key, step):
+        if config.batch_of == "trajectories":
+            epochs = jr.fold_in(jr.key(run.seed), EPOCHS)
+            picks = draw_trajectories(epochs, data, config.batch_size, step)
+        else:
+            picks = draw_windows(key, data, config.batch_size)
+        windows = tuple(
+            cut_windows(data.states, pick[:, 0], pick[:, 1], *shape)
+            for pick, shape in zip(picks, shapes, strict=True)
+        )
+        rows = [pick[:, 0] for pick in picks]
+        return windows, tuple(x if data.code_rows is None else data.code_rows[x] for x in rows)
 
     def one_step(carry):
         state, log, taken = carry
         key_draw, key_loss = jr.split(jr.fold_in(jr.key(run.seed), state.step))
-        windows, rows = draw(key_draw)
+        windows, rows = draw(key_draw, state.step)
         codes = tuple(state.codebook.rows[row] for row in rows)
         model = eqx.combine(state.weights, static)
         chunk = config.chunk_size or default_chunk_size(model)
@@ -204,11 +307,13 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
         )
         keep = functools.partial(jax.tree.map, lambda new, old: jnp.where(finite, new, old))
         by_code = jnp.where(finite, jnp.concatenate(by_code), 0.0)
-        codebook = update_rows(
+        update = update_all if config.code_updates == "all" else update_rows
+        codebook = update(
             state.codebook,
             jnp.concatenate(rows),
             by_code,
             config.code_learning_rate * rate.astype(by_code.dtype),
+            config.l2,
         )
         average = state.average
         if average is not None:

@@ -11,8 +11,14 @@ from jaxtyping import Array, Float
 from dhn.blocks import NoiseLevel
 from dhn.errors import UserError
 
-ACTIVATIONS: dict[str, Callable] = {"tanh": jnp.tanh, "silu": jax.nn.silu, "gelu": jax.nn.gelu}
-"""Smooth ones only: ReLU would make the gradient of H piecewise constant."""
+ACTIVATIONS: dict[str, Callable] = {
+    "tanh": jnp.tanh,
+    "silu": jax.nn.silu,
+    "gelu": jax.nn.gelu,
+    "relu": jax.nn.relu,
+}
+"""ReLU is the authors'. It makes the gradient of H piecewise constant in what it acts on, so the
+other presets have smooth ones."""
 
 
 def get_activation(name: str) -> Callable:

@@ -1,4 +1,4 @@
-"""The paper's transformer as scalar network (paper, Sec. 3.3): tokens `[z, q_1..q_b, p_1..p_b]`.
+"""The paper's transformer as scalar network (paper, Sec. 3.5): tokens `[z, q_1..q_b, p_1..p_b]`.
 
 The layout is for speed on a CPU. A small block has so few tokens that attention is cheap as
 multiply-and-sum, while batched products of 5-by-5 matrices are not. So everything stays in rows
@@ -6,6 +6,9 @@ multiply-and-sum, while batched products of 5-by-5 matrices are not. So everythi
 is one contiguous slice, and the last layer, of which only the z token is read, computes that token
 alone.
 """
+
+from collections.abc import Callable
+from typing import final
 
 import equinox as eqx
 import jax
@@ -22,6 +25,8 @@ from dhn.models.networks.scalar import AbstractScalarNetwork, get_activation
 POSITION_SCALE = 0.5
 """Standard deviation of fresh position embeddings: small ones train far worse."""
 MLP_RATIO = 4
+NORM_FLOOR = 1e-5
+"""Added to LayerNorm's variance, PyTorch's default."""
 FEW_PAIRS = 100
 """Up to so many pairs of tokens (blocks of 4 states) attention is faster as multiply-and-sum, 2.7
 times at 5 tokens; above, as batched products, 6 times at 17 tokens. Both on a CPU, differentiated
@@ -39,8 +44,9 @@ def noise_hats(
     return jnp.maximum(0.0, 1.0 - jnp.abs(alpha[..., None] * denoising_steps - rungs))
 
 
+@final
 class Norm(eqx.Module):
-    """LayerNorm's gain and shift, to be folded into the product that follows."""
+    """LayerNorm over the width."""
 
     gain: Float[Array, " width"]
     shift: Float[Array, " width"]
@@ -49,20 +55,28 @@ class Norm(eqx.Module):
         self.gain = jnp.ones(width)
         self.shift = jnp.zeros(width)
 
+    def __call__(self, x: Float[Array, "rows width"]) -> Float[Array, "rows width"]:
+        x = x - x.mean(axis=-1, keepdims=True)
+        variance = (x**2).mean(axis=-1, keepdims=True)
+        return x * jax.lax.rsqrt(variance + NORM_FLOOR) * self.gain + self.shift
 
-def _linear(
-    x: Float[Array, "rows inputs"],
-    weight: Float[Array, "inputs outputs"],
-    bias: Float[Array, " outputs"] | float,
-    norm: Norm | None,
-) -> Float[Array, "rows outputs"]:
-    """`norm(x) @ weight + bias`, with the norm's gain and shift moved into weight and bias."""
-    if norm is None:
-        return product(x, weight) + bias
-    mean = x.mean(axis=-1, keepdims=True)
-    variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
-    x = (x - mean) * jax.lax.rsqrt(variance + 1e-5)
-    return product(x, norm.gain[:, None] * weight) + (norm.shift @ weight + bias)
+
+Shape = tuple[int, ...]
+Draw = Callable[[Key[Array, ""], Shape, float | int], Array]
+"""A fresh matrix: key, shape, and the number of inputs that each output adds up."""
+
+
+def _wide(key: Key[Array, ""], shape: Shape, fan_in: float | int) -> Array:
+    return jr.normal(key, shape) / jnp.sqrt(fan_in)
+
+
+def _narrow(key: Key[Array, ""], shape: Shape, fan_in: float | int) -> Array:
+    """PyTorch's default for linear layers."""
+    bound = 1 / jnp.sqrt(fan_in)
+    return jr.uniform(key, shape, minval=-bound, maxval=bound)
+
+
+INITIAL: dict[str, Draw] = {"wide": _wide, "pytorch": _narrow}
 
 
 def _attend(
@@ -78,16 +92,21 @@ def _attend(
     return jnp.einsum("nhts,snhd->tnhd", weights, v)
 
 
+@final
 class TransformerLayer(eqx.Module):
-    """Attention and MLP, each added to its input; no causal mask."""
+    """Attention and MLP, each added to its input and then normed (post-norm); no causal mask."""
 
     query: Float[Array, "width width"]
+    query_bias: Float[Array, " width"]
     key_value: Float[Array, "width 2*width"]
+    key_value_bias: Float[Array, " 2*width"]
     out: Float[Array, "width width"]
+    out_bias: Float[Array, " width"]
     up: Float[Array, "width hidden"]
     up_bias: Float[Array, " hidden"]
     down: Float[Array, "width hidden"]
     """Transposed, like its gradient as `product` computes it."""
+    down_bias: Float[Array, " width"]
     attention_norm: Norm | None
     mlp_norm: Norm | None
     heads: int = eqx.field(static=True)
@@ -100,16 +119,28 @@ class TransformerLayer(eqx.Module):
         heads: int,
         activation: str,
         layer_norm: bool,
+        initial: str = "wide",
         key: Key[Array, ""],
     ):
-        keys = jr.split(key, 5)
+        keys = jr.split(key, 7)
         hidden = MLP_RATIO * width
-        self.query = jr.normal(keys[0], (width, width)) / jnp.sqrt(width)
-        self.key_value = jr.normal(keys[1], (width, 2 * width)) / jnp.sqrt(width)
-        self.out = jr.normal(keys[2], (width, width)) / jnp.sqrt(width)
-        self.up = jr.normal(keys[3], (width, hidden)) / jnp.sqrt(width)
-        self.up_bias = jnp.zeros(hidden)
-        self.down = jr.normal(keys[4], (width, hidden)) / jnp.sqrt(hidden)
+        draw = INITIAL[initial]
+        # PyTorch draws query, key and value as one matrix by Glorot: U(-a, a), a² = 6 / (4 width).
+        fan_in = width * 2 / 3 if initial == "pytorch" else width
+        self.query = draw(keys[0], (width, width), fan_in)
+        self.query_bias = jnp.zeros(width)
+        self.key_value = draw(keys[1], (width, 2 * width), fan_in)
+        self.key_value_bias = jnp.zeros(2 * width)
+        self.out = draw(keys[2], (width, width), width)
+        self.out_bias = jnp.zeros(width)
+        self.up = draw(keys[3], (width, hidden), width)
+        self.down = draw(keys[4], (width, hidden), hidden)
+        if initial == "pytorch":
+            self.up_bias = draw(keys[5], (hidden,), width)
+            self.down_bias = draw(keys[6], (width,), hidden)
+        else:
+            self.up_bias = jnp.zeros(hidden)
+            self.down_bias = jnp.zeros(width)
         self.attention_norm = Norm(width) if layer_norm else None
         self.mlp_norm = Norm(width) if layer_norm else None
         self.heads = heads
@@ -124,10 +155,14 @@ class TransformerLayer(eqx.Module):
         rows = x.reshape(tokens * n, width)
         residual = rows[: outputs * n]
         mixed = self._attention(rows, outputs, n)
-        residual = residual + product(mixed, self.out)
+        residual = residual + (product(mixed, self.out) + self.out_bias)
+        if self.attention_norm is not None:
+            residual = self.attention_norm(residual)
         act = get_activation(self.activation)
-        hidden = act(_linear(residual, self.up, self.up_bias, self.mlp_norm))
-        residual = residual + product(hidden, self.down.T)
+        hidden = act(product(residual, self.up) + self.up_bias)
+        residual = residual + (product(hidden, self.down.T) + self.down_bias)
+        if self.mlp_norm is not None:
+            residual = self.mlp_norm(residual)
         return residual.reshape(outputs, n, width)
 
     def _attention(
@@ -136,31 +171,35 @@ class TransformerLayer(eqx.Module):
         width = rows.shape[1]
         head_width = width // self.heads
         # The softmax scale is folded into the weight, which is small, not into the scores.
-        query = self.query / jnp.sqrt(head_width)
-        norm = self.attention_norm
+        query, query_bias = (x / jnp.sqrt(head_width) for x in (self.query, self.query_bias))
         if outputs * n == rows.shape[0]:
-            fused = _linear(rows, jnp.concatenate([query, self.key_value], axis=1), 0.0, norm)
-            q, k, v = jnp.split(fused, 3, axis=1)
+            fused = product(rows, jnp.concatenate([query, self.key_value], axis=1))
+            q, k, v = jnp.split(
+                fused + jnp.concatenate([query_bias, self.key_value_bias]), 3, axis=1
+            )
         else:
-            q = _linear(rows[: outputs * n], query, 0.0, norm)
-            k, v = jnp.split(_linear(rows, self.key_value, 0.0, norm), 2, axis=1)
+            q = product(rows[: outputs * n], query) + query_bias
+            k, v = jnp.split(product(rows, self.key_value) + self.key_value_bias, 2, axis=1)
         q, k, v = (x.reshape(-1, n, self.heads, head_width) for x in (q, k, v))
         mixed = _attend(q, k, v)
         return mixed.reshape(outputs * n, width)
 
 
+@final
 class TransformerNetwork(AbstractScalarNetwork):
     """Embedded tokens, `depth` layers, and a scalar read from the z token."""
 
     embed_z: Float[Array, "k width"]
-    embed_z_bias: Float[Array, " width"]
-    embed_q: Float[Array, "token_features width"]
-    """Rows: state features, then noise levels."""
-    embed_p: Float[Array, "token_features width"]
+    embed_q: Float[Array, "features width"]
+    embed_p: Float[Array, "features width"]
+    embed_bias: Float[Array, "3 width"]
+    """Of z, q and p."""
+    embed_level: Float[Array, "levels width"]
+    """Shared by all tokens; z is always clean."""
+    position_z: Float[Array, " width"]
     position_q: Float[Array, "b width"]
     position_p: Float[Array, "b width"]
     layers: tuple[TransformerLayer, ...]
-    readout_norm: Norm | None
     readout: Float[Array, " width"]
     features: StateFeatures
     denoising_steps: int = eqx.field(static=True)
@@ -177,6 +216,7 @@ class TransformerNetwork(AbstractScalarNetwork):
         heads: int,
         activation: str,
         layer_norm: bool,
+        initial: str = "wide",
         key: Key[Array, ""],
     ):
         if width % heads:
@@ -184,28 +224,32 @@ class TransformerNetwork(AbstractScalarNetwork):
                 f"the transformer's width must be a multiple of its heads; got width={width}, "
                 f"heads={heads}. Use a width such as {heads * max(1, round(width / heads))}."
             )
-        keys = jr.split(key, 7 + depth)
-
-        def embed_state(key):
-            key_state, key_level = jr.split(key)
-            state = jr.normal(key_state, (features.size, width)) / jnp.sqrt(features.size)
-            level = POSITION_SCALE * jr.normal(key_level, (denoising_steps + 1, width))
-            return jnp.concatenate([state, level])
-
-        self.embed_z = jr.normal(keys[0], (latent_size, width)) / jnp.sqrt(latent_size)
-        self.embed_z_bias = POSITION_SCALE * jr.normal(keys[1], (width,))
-        self.embed_q = embed_state(keys[2])
-        self.embed_p = embed_state(keys[3])
-        self.position_q = POSITION_SCALE * jr.normal(keys[4], (block_size, width))
-        self.position_p = POSITION_SCALE * jr.normal(keys[5], (block_size, width))
+        keys = jr.split(key, 10 + depth)
+        draw, pytorch = INITIAL[initial], initial == "pytorch"
+        sizes = (latent_size, features.size, features.size)
+        self.embed_z, self.embed_q, self.embed_p = (
+            draw(key, (size, width), size) for key, size in zip(keys[:3], sizes, strict=True)
+        )
+        biases = [draw(jr.fold_in(keys[3], size), (width,), size) for size in sizes]
+        self.embed_bias = jnp.stack(biases) if pytorch else jnp.zeros((3, width))
+        level = jr.normal(keys[4], (denoising_steps + 1, width))
+        self.embed_level = level if pytorch else POSITION_SCALE * level
+        spread = 0.0 if pytorch else POSITION_SCALE
+        self.position_z = spread * jr.normal(keys[5], (width,))
+        self.position_q = spread * jr.normal(keys[6], (block_size, width))
+        self.position_p = spread * jr.normal(keys[7], (block_size, width))
         self.layers = tuple(
             TransformerLayer(
-                width=width, heads=heads, activation=activation, layer_norm=layer_norm, key=key
+                width=width,
+                heads=heads,
+                activation=activation,
+                layer_norm=layer_norm,
+                initial=initial,
+                key=key,
             )
-            for key in keys[7:]
+            for key in keys[10:]
         )
-        self.readout_norm = Norm(width) if layer_norm else None
-        self.readout = jr.normal(keys[6], (width,)) / width
+        self.readout = draw(keys[8], (width,), width if pytorch else width**2)
         self.features = features
         self.denoising_steps = denoising_steps
 
@@ -223,23 +267,26 @@ class TransformerNetwork(AbstractScalarNetwork):
     ) -> Float[Array, " n"]:
         n, b, _ = Q.shape
         width = self.readout.shape[0]
-        z_token = z @ self.embed_z + self.embed_z_bias
-        q_tokens = self._embed(self.features(Q), level.q, self.embed_q, self.position_q)
-        p_tokens = self._embed(self.features.momenta(P), level.p, self.embed_p, self.position_p)
+        bias_z, bias_q, bias_p = self.embed_bias
+        z_token = z @ self.embed_z + (bias_z + self.position_z + self.embed_level[0])
+        position = (self.position_q + bias_q, self.position_p + bias_p)
+        q_tokens = self._embed(self.features(Q), level.q, self.embed_q, position[0])
+        p_tokens = self._embed(self.features.momenta(P), level.p, self.embed_p, position[1])
         x = jnp.concatenate([z_token[None], q_tokens, p_tokens])
         assert x.shape == (1 + 2 * b, n, width)
         for i, layer in enumerate(self.layers):
             x = layer(x, only_first=i + 1 == len(self.layers))
-        return _linear(x[0], self.readout[:, None], 0.0, self.readout_norm)[:, 0]
+        return product(x[0], self.readout[:, None])[:, 0]
 
     def _embed(
         self,
         states: Float[Array, "n b f"],
         alpha: Float[Array, "n b"],
-        weight: Float[Array, "token_features width"],
+        weight: Float[Array, "features width"],
         position: Float[Array, "b width"],
     ) -> Float[Array, "b n width"]:
         x = jnp.concatenate([states, noise_hats(alpha, self.denoising_steps)], axis=-1)
         x = jnp.swapaxes(x, 0, 1)
         b, n, size = x.shape
+        weight = jnp.concatenate([weight, self.embed_level])
         return (x.reshape(b * n, size) @ weight).reshape(b, n, -1) + position[:, None]

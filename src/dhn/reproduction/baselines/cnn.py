@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
@@ -117,6 +117,7 @@ class CNNModel(AbstractUpsampler):
         windows: tuple[StateBlock, ...],
         codes: tuple[Float[Array, "n k"], ...],
         key: Key[Array, ""],
+        part: Int[Array, ""] | int = 0,
     ) -> dict[str, Float[Array, ""]]:
         error = self.stage_residuals(0, windows[0], codes[0])
         return {"interpolation": 2 * jnp.mean(error**2)}

@@ -1,11 +1,11 @@
-"""Hamiltonian neural network (Greydanus et al. 2019; paper, Eq. 4): `H(q, p, z)` of one state."""
+"""Hamiltonian neural network (Greydanus et al.), `H(q, p, z)` of one state (paper, Eq. 1-2)."""
 
 import dataclasses
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import StateBlock, no_noise
 from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
@@ -80,6 +80,7 @@ class HNNModel(AbstractForecaster):
         windows: tuple[StateBlock, ...],
         codes: tuple[Float[Array, "n k"], ...],
         key: Key[Array, ""],
+        part: Int[Array, ""] | int = 0,
     ) -> dict[str, Float[Array, ""]]:
         error = self.stage_residuals(0, windows[0], codes[0])
         # Two means, of q and of p, added: the same weighing as DHN's equation loss.

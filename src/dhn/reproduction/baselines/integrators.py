@@ -52,11 +52,11 @@ def rk4(field: Field, state: StateBlock, z: Code, h: float) -> StateBlock:
 def leapfrog(field: Field, state: StateBlock, z: Code, h: float) -> StateBlock:
     """Half a step of p, a whole step of q, half a step of p; second order, symplectic."""
     q, p = state
-    half = solve_fixed_point(lambda half: p + h / 2 * field(StateBlock(q, half), z).p, p)
+    half = solve_fixed_point(lambda half: p + h / 2 * field(StateBlock(q, half), z).p, p).or_nan
     first = field(StateBlock(q, half), z).q
     end = solve_fixed_point(
         lambda end: q + h / 2 * (first + field(StateBlock(end, half), z).q), q + h * first
-    )
+    ).or_nan
     return StateBlock(end, half + h / 2 * field(StateBlock(end, half), z).p)
 
 
@@ -68,7 +68,7 @@ def midpoint(field: Field, state: StateBlock, z: Code, h: float) -> StateBlock:
         return start + h / 2 * _join(field(_split(middle), z))
 
     # `2 middle - x` would double the rounding of the solve; one more evaluation does not.
-    middle = solve_fixed_point(update, start)
+    middle = solve_fixed_point(update, start).or_nan
     return _split(start + h * _join(field(_split(middle), z)))
 
 

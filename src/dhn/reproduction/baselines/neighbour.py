@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import StateBlock
 from dhn.models.contract import ModelContext, WindowShape
@@ -122,10 +122,11 @@ class NeighbourModel(AbstractUpsampler):
         windows: tuple[StateBlock, ...],
         codes: tuple[Float[Array, "n k"], ...],
         key: Key[Array, ""],
+        part: Int[Array, ""] | int = 0,
     ) -> dict[str, Float[Array, ""]]:
         """One place in every gap, drawn anew at each step: cheaper than all, and no less varied."""
         total = jnp.zeros((), codes[0].dtype)
-        keys = jr.split(key, len(windows))
+        keys = jr.split(jr.fold_in(key, part), len(windows))
         for window, z, (parts, spacing), key in zip(
             windows, codes, self.config.gaps, keys, strict=True
         ):

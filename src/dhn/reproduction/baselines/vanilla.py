@@ -2,7 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import StateBlock
 from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
@@ -109,6 +109,7 @@ class VanillaModel(AbstractForecaster):
         windows: tuple[StateBlock, ...],
         codes: tuple[Float[Array, "n k"], ...],
         key: Key[Array, ""],
+        part: Int[Array, ""] | int = 0,
     ) -> dict[str, Float[Array, ""]]:
         error = self.stage_residuals(0, windows[0], codes[0])
         # Two means, of q and of p, added: the same weighing as DHN's equation loss.

@@ -1,4 +1,4 @@
-"""The paper's double pendulum (appendix, "Experiment Settings")."""
+"""The double pendulum of appendix D (paper, Eq. 22-25)."""
 
 import math
 

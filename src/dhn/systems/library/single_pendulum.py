@@ -1,4 +1,4 @@
-"""The paper's single pendulum (appendix, "Experiment Settings")."""
+"""The single pendulum of appendix D (paper, Eq. 21)."""
 
 import math
 
