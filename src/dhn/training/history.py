@@ -24,13 +24,13 @@ class History:
         if self.path is None or not self.path.exists():
             return
         self.records = []
-        for line in self.path.read_text(encoding="utf-8").splitlines():
+        for line in self.path.read_bytes().splitlines():
             try:
                 record = json.loads(line)
-            except ValueError:  # the line at which a killed run was cut off
-                break
-            if record["step"] <= step:
-                self.records.append(record)
+                if record["step"] <= step:
+                    self.records.append(record)
+            except (ValueError, TypeError, KeyError, RecursionError):
+                break  # a line at which a killed run was cut off, or damage
         self._rewrite()
 
     def clear(self) -> None:
@@ -41,8 +41,13 @@ class History:
     def add(self, record: Record) -> None:
         self.records.append(record)
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+            try:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(record) + "\n")
+            except OSError as error:
+                raise UserError(
+                    f"{self.path} cannot be written: {error.strerror}. Mend that and resume."
+                ) from error
         if self._writer is not None:
             for name, value in record.items():
                 if name != "step" and isinstance(value, int | float):
