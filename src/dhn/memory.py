@@ -18,7 +18,7 @@ def available_memory() -> int | None:
     return min(found) if found else None
 
 
-def check_memory(needed: float, what: str, remedy: str) -> None:
+def check_memory(needed: float | int, what: str, remedy: str) -> None:
     """A `UserError` if `needed` bytes are more than this machine has left.
 
     **Arguments:**
@@ -35,7 +35,7 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
         )
 
 
-def size_text(count: float) -> str:
+def size_text(count: float | int) -> str:
     """`24.1 GB`, for people."""
     for unit, size in (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
         if count >= size:
