@@ -1,12 +1,16 @@
 """Configurations: exact JSON round trips, and nothing misspelt or impossible gets in."""
 
+import jax
 import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dhn.errors import UserError
 from dhn.models import DenoisingConfig, DHNConfig, NetworkConfig
+from dhn.models.contract import ModelContext
 from dhn.models.presets import PRESETS
+from dhn.models.registry import build_model
 
 weights = st.floats(0.0, 1e6, allow_nan=False)
 networks = st.builds(
@@ -77,3 +81,17 @@ def test_what_cannot_be_meant_is_refused(given, complaint):
 def test_configurations_do_not_change():
     with pytest.raises(pydantic.ValidationError, match="frozen"):
         DHNConfig().block_size = 3
+
+
+TOO_LARGE = [
+    {"network": NetworkConfig(width=10**9)},
+    {"latent_size": 10**12},
+    {"network": NetworkConfig(kind="transformer", width=10**8)},
+]
+
+
+@pytest.mark.parametrize("fields", TOO_LARGE, ids=["width", "latent_size", "transformer"])
+def test_a_model_that_does_not_fit_is_refused_before_it_is_built(fields):
+    context = ModelContext(dim=1, time_step=0.1, angles=(False,), radian=(1.0,), changes=(0.1,))
+    with pytest.raises(UserError, match=r"a model of \d+ parameters would need about .* are free"):
+        build_model(DHNConfig(**fields), context, jax.random.key(0))

@@ -64,7 +64,7 @@ def test_bad_files(tmp_path):
     save_file({"a": np.zeros(1)}, path)
     with pytest.raises(UserError, match="was not written by dhn"):
         load_arrays(path, "thing")
-    header = json.dumps({"layout": 3, "kind": "thing"})
+    header = json.dumps({"layout": 4, "kind": "thing"})
     save_file({"a": np.zeros(1)}, path, metadata={"dhn": header})
     with pytest.raises(DamagedFile, match="it has no checksum"):
         load_arrays(path, "thing")
@@ -99,7 +99,7 @@ def test_no_byte_can_change_unnoticed(tmp_path):
 
 def test_a_file_of_before_is_read_with_a_warning(tmp_path):
     path = tmp_path / "x.safetensors"
-    header = json.dumps({"layout": 2, "version": "0.1.0", "kind": "thing"})
+    header = json.dumps({"layout": 3, "version": "0.1.0", "kind": "thing"})
     save_file({"a": np.zeros(1)}, path, metadata={"dhn": header})
     with pytest.warns(UserWarning, match="without a checksum, so damage cannot be noticed"):
         assert load_arrays(path, "thing")[1].keys() == {"a"}

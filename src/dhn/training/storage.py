@@ -28,9 +28,9 @@ from dhn.files.atomic import atomic_path
 
 HEADER = "dhn"
 CHECKSUM = "sha256"
-LAYOUT = 3
+LAYOUT = 4
 """Goes up when the meaning of a file changes."""
-WITHOUT_CHECKSUM = 2
+WITHOUT_CHECKSUM = 3
 """The layout of before, which had no checksum and was otherwise the same."""
 
 Fields = Mapping[str, type | tuple[type, ...]]
