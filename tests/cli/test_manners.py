@@ -155,6 +155,8 @@ def test_mistakes_in_a_file_of_options(tmp_path, capsys, text, message):
     assert message in err and err.count("\n") == 1
     assert main(["simulate", "single_pendulum", "-o", out, "--config", "nowhere.toml"]) == 2
     assert "nowhere.toml cannot be read: No such file" in capsys.readouterr().err
+    assert main(["systems", "--config", "/dev/zero"]) == 2
+    assert "/dev/zero is no file of at most 1000000 bytes" in capsys.readouterr().err
 
 
 def test_a_log_holds_the_command_warnings_and_errors_in_full(tmp_path, capsys, monkeypatch):

@@ -4,11 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from dhn.errors import UserError
 from dhn.training.storage import (
     DamagedFile,
+    checksum,
     fill_tree,
     load_arrays,
     save_arrays,
@@ -103,6 +106,30 @@ def test_a_file_of_before_is_read_with_a_warning(tmp_path):
     save_file({"a": np.zeros(1)}, path, metadata={"dhn": header})
     with pytest.warns(UserWarning, match="without a checksum, so damage cannot be noticed"):
         assert load_arrays(path, "thing")[1].keys() == {"a"}
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+headers = st.dictionaries(st.sampled_from(["layout", "kind", "version", "x"]), values) | values
+
+
+@given(header=headers, layout=st.sampled_from([3, 4, None]))
+@settings(max_examples=60, deadline=None)
+def test_any_header_is_read_or_refused_in_one_line(tmp_path_factory, header, layout):
+    """Headers with a right checksum, so that nothing but the values can be wrong."""
+    if isinstance(header, dict) and layout is not None:
+        header = {**header, "layout": layout}
+    text, path = json.dumps(header), tmp_path_factory.getbasetemp() / "any.safetensors"
+    arrays = {"a": np.zeros(1)}
+    save_file(arrays, path, metadata={"dhn": text, "sha256": checksum(text, arrays)})
+    try:
+        found, _ = load_arrays(path, "thing", {"x": (int, float)})
+        assert found["kind"] == "thing" and isinstance(found["x"], int | float)
+    except UserError as error:
+        assert "\n" not in str(error)
 
 
 FIELDS = [

@@ -9,6 +9,9 @@ from typing import Any
 
 from dhn.errors import UserError
 
+LARGEST = 1_000_000
+"""Bytes; more is no list of options, and a device such as /dev/zero has no end."""
+
 
 def words_of(path: Path, kind: type, positional: frozenset[str], repeated: frozenset[str]):
     """The file's options as words, to stand before those of the command line, which win.
@@ -63,7 +66,11 @@ def _option(path: Path, name: str, value: Any, repeated: bool) -> Iterator[str]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
+        if path.exists() and not (path.is_file() and path.stat().st_size <= LARGEST):
+            raise UserError(f"the configuration {path} is no file of at most {LARGEST} bytes.")
         return tomllib.loads(path.read_text(encoding="utf-8"))
+    except UserError:
+        raise
     except OSError as error:
         raise UserError(f"the configuration {path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:  # TOML mistakes, other encodings, nested too deep

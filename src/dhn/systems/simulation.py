@@ -23,8 +23,8 @@ from dhn.trajectories.container import Trajectories
 _CHUNK = 512  # trajectories in one compiled solve: wide enough for SIMD, small enough for cache
 _MAX_STEPS = 1_000_000
 _BYTES = 8  # of a float64
-_COPIES = 6
-"""Arrays of all states at the peak: parts and their whole, for q and p, and a copy for faults."""
+_COPIES = 4
+"""Arrays of all numbers at the peak: the parts, their whole, a copy with faults, one to spare."""
 
 
 def simulate(

@@ -115,17 +115,19 @@ def load_arrays(
         raise DamagedFile(path, "it has no checksum")
     if expected is None and header["layout"] == WITHOUT_CHECKSUM:
         warnings.warn(
-            f"{path} was written by dhn {header.get('version')} without a checksum, so damage "
-            f"cannot be noticed; save it again to add one.",
+            f"{path} was written by dhn {_short(header.get('version'))} without a checksum, so "
+            f"damage cannot be noticed; save it again to add one.",
             stacklevel=2,
         )
     elif header["layout"] != LAYOUT:
         raise UserError(
-            f"{path} has layout {header['layout']} (dhn {header.get('version')}), this dhn "
-            f"{_version()} reads layout {LAYOUT}; use that version of dhn, or train again."
+            f"{path} has layout {_short(header['layout'])} (dhn {_short(header.get('version'))}), "
+            f"this dhn {_version()} reads layout {LAYOUT}; use that version of dhn, or train again."
         )
     if header.get("kind") != kind:
-        raise UserError(f"{path} is a {header.get('kind')}, expected a {kind} saved by dhn.")
+        raise UserError(
+            f"{path} is a {_short(header.get('kind'))}, expected a {kind} saved by dhn."
+        )
     check_fields(header, fields or {}, path)
     return header, arrays
 
@@ -139,7 +141,7 @@ def check_fields(header: Mapping[str, Any], fields: Fields, path: str | os.PathL
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
             names = " or ".join(_JSON.get(one, one.__name__) for one in allowed)
             raise UserError(
-                f"{path}: {name!r} in its header must be {names}, got {str(value)[:40]!r}; use "
+                f"{path}: {name!r} in its header must be {names}, got {_short(value)!r}; use "
                 f"another copy."
             )
 
@@ -188,6 +190,11 @@ def fill_tree(
 
 _JSON = {dict: "an object", list: "a list", str: "text", int: "an integer", float: "a number"}
 _JSON |= {type(None): "null", bool: "true or false"}
+
+
+def _short(value: Any) -> str:
+    """Somebody's value within a line."""
+    return " ".join(str(value).split())[:40]
 
 
 def _version() -> str:
