@@ -76,7 +76,7 @@ def count_parameters(model: PyTree) -> int:
     )
 
 
-def planned_parameters(config: Config, context: ModelContext) -> int:
+def planned_parameters(config: Any, context: ModelContext) -> int:
     """The result of `count_parameters` for a model that is not built yet."""
     build = _entry(config.kind)[1].build
     return count_parameters(eqx.filter_eval_shape(build, config, context, jr.key(0)))
