@@ -43,7 +43,7 @@ TARGET = {"single_pendulum": "l", "double_pendulum": "l2"}
 
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "dhn": ("dhn", "default", {}),
-    "dhn-paired": ("dhn", "paired", {}),
+    "dhn-blocks": ("dhn", "blocks", {}),
     "dhn-transformer": ("dhn", "transformer", {}),
     "hnn-midpoint": ("hnn", "default", {}),
     "hnn-rk4": ("hnn", "default", {"training": "rk4", "rollout": "rk4"}),

@@ -1,7 +1,10 @@
 """Settings of every test run; made before JAX is first imported."""
 
 import os
+import signal
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,3 +22,14 @@ for name, value in {
     "MPLBACKEND": "agg",
 }.items():
     os.environ.setdefault(name, value)
+
+
+SIGNALS = [s for s in signal.valid_signals() if s not in (signal.SIGKILL, signal.SIGSTOP)]
+
+
+@pytest.fixture(autouse=True)
+def no_signal_leaks():
+    """A test leaves every handler as it found it."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    assert {number: signal.getsignal(number) for number in SIGNALS} == before

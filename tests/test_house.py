@@ -26,7 +26,7 @@ ROOMS = (
     "reproduction",
     "cli",
 )
-ANYWHERE = ("errors",)
+ANYWHERE = ("errors", "memory")
 # What `simulate` returns, so that systems need it, although data comes after systems.
 CONTAINER = "dhn.trajectories.container"
 

@@ -95,15 +95,6 @@ def test_ctrl_c_is_130_and_says_what_was_saved(capsys, monkeypatch):
     assert capsys.readouterr().err == "dhn: saved runs/a; go on with --resume\n"
 
 
-def test_a_fault_of_the_program_is_not_hidden(monkeypatch):
-    def broken(args):
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr(load("systems"), "run", broken)
-    with pytest.raises(ZeroDivisionError):  # Python prints the traceback and exits with 1
-        main(["systems"])
-
-
 def test_named_ranges():
     assert named_ranges(["l=0.7", "m=1:2", "p_theta=-1e-1:0"], "--param") == {
         "l": 0.7,

@@ -6,10 +6,10 @@ FORMS = {
     "one network": ("single_pendulum", dhn.DHN, {}),
     "two degrees of freedom": ("double_pendulum", dhn.DHN, {}),
     "one network, blocks of two": ("mass_spring", lambda **o: dhn.DHN(block_size=2, **o), {}),
-    "two networks": ("single_pendulum", lambda **o: dhn.DHN("paired", **o), {}),
+    "two networks": ("single_pendulum", lambda **o: dhn.DHN("blocks", **o), {}),
     "longer blocks": (
         "mass_spring",
-        lambda **o: dhn.DHN("paired", block_size=4, stride=2, activation="silu", **o),
+        lambda **o: dhn.DHN("blocks", block_size=4, stride=2, activation="silu", **o),
         {},
     ),
     "damped, with a quadratic form": (

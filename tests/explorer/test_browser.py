@@ -11,7 +11,7 @@ from dhn.blocks import StateBlock
 from dhn.explorer import build_page
 from dhn.explorer.arrays import encode
 from dhn.explorer.page import build_payload, fill_template
-from dhn.models.path import path_from
+from dhn.reconstruct.forecast import forecast
 from dhn.systems.library import BUILT_IN
 
 pytestmark = pytest.mark.browser
@@ -28,8 +28,10 @@ def python_path(trained, q, p, z, states):
             jnp.asarray(trained.scaler.transform_q(q))[None],
             jnp.asarray(trained.scaler.transform_p(p))[None],
         )
-        path = path_from(model, start, jnp.asarray(z, jnp.float64)[None], states)
-        return trained.scaler.inverse(np.asarray(path.q[0]), np.asarray(path.p[0]))
+        steps = states - start.q.shape[1]
+        tail = forecast(model, start, np.asarray(z, float)[None], steps, jax.random.key(0))
+        path = [np.concatenate([a[0], b[0]]) for a, b in zip(start, tail, strict=True)]
+        return trained.scaler.inverse(*path)
 
 
 @pytest.mark.parametrize("form", FORMS)

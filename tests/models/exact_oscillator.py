@@ -92,10 +92,8 @@ def exact_model(block_size, stride, *, linked, spacings=(1,), **options):
 
 
 def with_precision(model, dtype):
-    """The same model with a weight, whose precision is the model's; it is not used."""
-    return eqx.tree_at(
-        lambda m: m.path_noise, model, jnp.ones((2, 1), dtype), is_leaf=lambda x: x is None
-    )
+    """The same model with its weights in this precision."""
+    return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, model)
 
 
 def oscillate(q, p, z, times):

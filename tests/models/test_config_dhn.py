@@ -1,5 +1,6 @@
 """Configurations: exact JSON round trips, and nothing misspelt or impossible gets in."""
 
+import jax
 import pydantic
 import pytest
 from hypothesis import given
@@ -8,7 +9,9 @@ from hypothesis import strategies as st
 import dhn
 from dhn.errors import UserError
 from dhn.models import DenoisingConfig, DHNConfig, NetworkConfig
+from dhn.models.contract import ModelContext
 from dhn.models.presets import PRESETS
+from dhn.models.registry import build_model
 
 positive = st.floats(1e-3, 1e6, allow_nan=False)
 mlps = st.builds(NetworkConfig, width=st.integers(1, 512), depth=st.integers(1, 6))
@@ -169,3 +172,17 @@ def test_the_estimator_answers_in_one_line():
         "mask='random' has no effect without a denoising loss (denoising_weight=0); leave mask at "
         "its default 'autoregressive'."
     )
+
+
+TOO_LARGE = [
+    {"network": NetworkConfig(width=10**9)},
+    {"latent_size": 10**12},
+    {"network": NetworkConfig(kind="transformer", width=10**8)},
+]
+
+
+@pytest.mark.parametrize("fields", TOO_LARGE, ids=["width", "latent_size", "transformer"])
+def test_a_model_that_does_not_fit_is_refused_before_it_is_built(fields):
+    context = ModelContext(dim=1, time_step=0.1, angles=(False,), radian=(1.0,), changes=(0.1,))
+    with pytest.raises(UserError, match=r"a model of \d+ parameters would need about .* are free"):
+        build_model(DHNConfig(**fields), context, jax.random.key(0))

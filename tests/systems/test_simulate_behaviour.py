@@ -11,6 +11,7 @@ import pytest
 
 from dhn.errors import UserError
 from dhn.systems import simulate
+from dhn.systems.simulation import _whole
 
 # One shape for all simulations of this file, so that it is compiled once.
 SHAPE = {"trajectories": 8, "steps": 40, "time_step": 0.1}
@@ -179,3 +180,32 @@ def test_mistakes_are_answered_in_one_clear_line(case):
     with pytest.raises(UserError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+SIZES = [
+    ({"trajectories": 10**9}, "simulating 1000000000 trajectories of 41 states of 'mass_spring'"),
+    ({"steps": 10**12}, "simulating 8 trajectories of 1000000000001 states"),
+    ({"trajectories": 10**30}, "simulating 1" + 30 * "0" + " trajectories"),
+]
+
+
+@pytest.mark.parametrize("options, message", SIZES, ids=["trajectories", "steps", "beyond"])
+def test_what_does_not_fit_is_refused_before_any_work(options, message):
+    with pytest.raises(UserError) as caught:
+        run(**options)
+    text = str(caught.value)
+    assert text.startswith(message) and "would need about" in text
+    assert text.endswith("are free here; simulate fewer or shorter trajectories.")
+
+
+@pytest.mark.parametrize("value", ["3", None, float("inf"), 2.5, True, -1, [3]], ids=repr)
+def test_counts_are_whole_numbers(value):
+    with pytest.raises(UserError, match="trajectories must be a whole number, at least 1; got"):
+        _whole(value, "trajectories", 1)
+    assert _whole(3.0, "trajectories", 1) == 3
+
+
+def test_progress_counts_trajectories():
+    seen = []
+    run(progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(8, 8)]

@@ -13,7 +13,7 @@ if __name__ == "__main__":
         recipe(steps=200, batch_size=256, average=0.9, validation=0.1),
         directory=sys.argv[1],
         resume=True,
-        progress=False,
+        progress=len(sys.argv) > 2,
         checkpoint_seconds=0.0,
         chunk_seconds=0.05,
     )

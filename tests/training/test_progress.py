@@ -1,8 +1,5 @@
 import io
 
-import pytest
-
-from dhn.errors import UserError
 from dhn.training.history import History
 from dhn.training.progress import Bar, PlainLines, figures
 
@@ -54,14 +51,3 @@ def test_history_drops_what_a_killed_run_lost(tmp_path):
     assert third.records == again.records
     third.clear()
     assert path.read_text() == ""
-
-
-def test_tensorboard(tmp_path):
-    pytest.importorskip("tensorboardX")
-    history = History(tmp_path / "metrics.jsonl", tensorboard=True)
-    history.add({"step": 1, "loss": 0.5})
-    history.close()
-    (events,) = (tmp_path / "tensorboard").iterdir()
-    assert b"loss" in events.read_bytes()
-    with pytest.raises(UserError, match="TensorBoard needs a folder"):
-        History(None, tensorboard=True)

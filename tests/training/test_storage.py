@@ -4,10 +4,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from dhn.errors import UserError
-from dhn.training.storage import fill_tree, load_arrays, save_arrays, tree_arrays
+from dhn.training.storage import (
+    DamagedFile,
+    checksum,
+    fill_tree,
+    load_arrays,
+    save_arrays,
+    tree_arrays,
+    understanding,
+)
 
 
 def test_round_trip_is_exact_for_any_memory_layout(tmp_path):
@@ -57,6 +67,10 @@ def test_bad_files(tmp_path):
     save_file({"a": np.zeros(1)}, path)
     with pytest.raises(UserError, match="was not written by dhn"):
         load_arrays(path, "thing")
+    header = json.dumps({"layout": 4, "kind": "thing"})
+    save_file({"a": np.zeros(1)}, path, metadata={"dhn": header})
+    with pytest.raises(DamagedFile, match="it has no checksum"):
+        load_arrays(path, "thing")
     header = json.dumps({"layout": 99, "version": "9.0", "kind": "thing"})
     save_file({"a": np.zeros(1)}, path, metadata={"dhn": header})
     with pytest.raises(UserError, match=r"has layout 99 \(dhn 9.0\), this dhn .* reads layout \d"):
@@ -70,3 +84,74 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         save_arrays(path, {"kind": "thing", "bad": object()}, {"a": np.arange(4)})
     np.testing.assert_array_equal(load_arrays(path, "thing")[1]["a"], np.arange(3))
     assert [p.name for p in tmp_path.iterdir()] == ["x.safetensors"]
+
+
+def test_no_byte_can_change_unnoticed(tmp_path):
+    """A bit of every byte of a small file is flipped in turn, and each flip is noticed."""
+    path = tmp_path / "x.safetensors"
+    save_arrays(path, {"kind": "thing", "x": [1.5, "ä"]}, {"a": np.arange(3.0), "b": np.int32(7)})
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << position % 8
+        path.write_bytes(damaged)
+        with pytest.raises(UserError) as caught:
+            load_arrays(path, "thing")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_before_is_read_with_a_warning(tmp_path):
+    path = tmp_path / "x.safetensors"
+    header = json.dumps({"layout": 3, "version": "0.1.0", "kind": "thing"})
+    save_file({"a": np.zeros(1)}, path, metadata={"dhn": header})
+    with pytest.warns(UserWarning, match="without a checksum, so damage cannot be noticed"):
+        assert load_arrays(path, "thing")[1].keys() == {"a"}
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+headers = st.dictionaries(st.sampled_from(["layout", "kind", "version", "x"]), values) | values
+
+
+@given(header=headers, layout=st.sampled_from([3, 4, None]))
+@settings(max_examples=60, deadline=None)
+def test_any_header_is_read_or_refused_in_one_line(tmp_path_factory, header, layout):
+    """Headers with a right checksum, so that nothing but the values can be wrong."""
+    if isinstance(header, dict) and layout is not None:
+        header = {**header, "layout": layout}
+    text, path = json.dumps(header), tmp_path_factory.getbasetemp() / "any.safetensors"
+    arrays = {"a": np.zeros(1)}
+    save_file(arrays, path, metadata={"dhn": text, "sha256": checksum(text, arrays)})
+    try:
+        found, _ = load_arrays(path, "thing", {"x": (int, float)})
+        assert found["kind"] == "thing" and isinstance(found["x"], int | float)
+    except UserError as error:
+        assert "\n" not in str(error)
+
+
+FIELDS = [
+    ({"n": int}, "lacks 'n' in its header"),
+    ({"x": int}, r"'x' in its header must be an integer, got '1.5'"),
+    ({"flag": int}, "'flag' in its header must be an integer, got 'True'"),
+    ({"x": (dict, type(None))}, "'x' in its header must be an object or null"),
+]
+
+
+@pytest.mark.parametrize("fields, message", FIELDS)
+def test_headers_are_checked(tmp_path, fields, message):
+    path = tmp_path / "x.safetensors"
+    save_arrays(path, {"kind": "thing", "x": 1.5, "flag": True}, {"a": np.zeros(1)})
+    with pytest.raises(UserError, match=message):
+        load_arrays(path, "thing", fields)
+    load_arrays(path, "thing", {"x": (int, float), "flag": bool})
+
+
+def test_values_that_are_not_understood_are_one_line():
+    message = r"run/x holds values .* \(KeyError: 'width'\); use another"
+    with pytest.raises(UserError, match=message), understanding("run/x"):
+        raise KeyError("width")
+    with pytest.raises(UserError, match=r"^mine$"), understanding("run/x"):
+        raise UserError("mine")

@@ -7,6 +7,7 @@ from typing import Annotated
 import tyro
 from annotated_types import Ge, Gt, Lt
 
+from dhn.cli.outputs import check_output
 from dhn.errors import UserError
 
 # Ranges are told by `annotated_types`, which pydantic checks: importing pydantic itself would
@@ -35,11 +36,8 @@ Data = Annotated[
 
 
 def check_writable(path: Path) -> None:
-    """Complain about an impossible output before the work is done rather than after it."""
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; name a file to write, such as {path / 'out.npz'}.")
-    if not path.parent.is_dir():
-        raise UserError(f"the folder {path.parent} does not exist; make it: mkdir -p {path.parent}")
+    """`check_output` for a file of any ending."""
+    check_output(path)
 
 
 RunFolder = Annotated[

@@ -10,13 +10,19 @@ if TYPE_CHECKING:
 
 
 def use_cache() -> None:
-    """Keep compiled programs between commands, unless the environment names a place already."""
+    """Keep compiled programs between commands, unless the environment names a place already.
+
+    Called before Equinox is imported: programs that may call back into Python, to raise an error,
+    cannot be kept, so that failures inside them become NaN. Those are looked for where they may
+    arise (`simulate`).
+    """
+    os.environ.setdefault("EQX_ON_ERROR", "nan")
     import jax
 
     if jax.config.values.get("jax_compilation_cache_dir") is None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home) / "dhn" / "xla"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
 
 
 def open_run(run: Path, data: Path) -> "tuple[AbstractEstimator, Trajectories]":

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Data, Json, Output, Positive, RunFolder, Seed, check_writable
+from dhn.cli.arguments import Data, Json, Output, Positive, RunFolder, Seed
+from dhn.cli.outputs import TRAJECTORIES, check_output
 from dhn.cli.result import Result
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Reconstruct every state from all measurements."""
-    check_writable(args.output)
+    check_output(args.output, inputs=(args.data,), endings=TRAJECTORIES)
 
     import numpy as np
 

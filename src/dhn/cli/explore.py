@@ -59,7 +59,6 @@ def run(args: Arguments) -> Result:
         "bytes": size,
         "data": None if args.data is None else str(args.data),
         "training_data": train is not None,
-        "models": 1 + len(model.members),
     }
     if args.open:
         import webbrowser
@@ -73,5 +72,3 @@ def _draw(console: "Console", values: dict[str, Any]) -> None:
     if not values["training_data"]:
         seen = f"the states of {values['data']}" if values["data"] else "no data"
         console.print(f"the run's training data were not found: the page shows {seen} in grey")
-    if values["models"] > 1:
-        console.print(f"of the {values['models']} models of this ensemble the page runs the first")

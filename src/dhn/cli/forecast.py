@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 
 from annotated_types import Ge
 
-from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed, check_writable
+from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed
+from dhn.cli.outputs import TRAJECTORIES, check_output
 from dhn.cli.result import Result
 from dhn.errors import UserError
 
@@ -38,7 +39,7 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Fit a code to each observed prefix, slide the model forward, write the joined states."""
-    check_writable(args.output)
+    check_output(args.output, inputs=(args.data,), endings=TRAJECTORIES)
 
     import time
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import tyro
 from annotated_types import Ge
 
-from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed, check_writable
+from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
+from dhn.cli.outputs import TRAJECTORIES, check_output
 from dhn.cli.result import Result
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Reconstruct the states between the known ones."""
-    check_writable(args.output)
+    check_output(args.output, inputs=(args.data,), endings=TRAJECTORIES)
 
     import time
 

@@ -4,11 +4,13 @@ import contextlib
 import dataclasses
 import difflib
 import io
+import itertools
 import re
 import textwrap
 import typing
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, final
 
 import tyro
 
@@ -17,30 +19,65 @@ from dhn.errors import UserError
 Arguments = TypeVar("Arguments")
 
 
+@final
+@dataclasses.dataclass(frozen=True)
+class Common:
+    """The options of every command that are no concern of the command itself."""
+
+    config: Annotated[
+        Path | None,
+        tyro.conf.arg(metavar="FILE", help="TOML file of options; those given here win."),
+    ] = None
+    verbose: Annotated[
+        tyro.conf.FlagCreatePairsOff[bool],
+        tyro.conf.arg(help="Show versions, the time taken and the memory used."),
+    ] = False
+    log: Annotated[
+        Path | None,
+        tyro.conf.arg(metavar="FILE", help="Add what happens, errors in full, to this file."),
+    ] = None
+
+
 def closest(word: str, choices: Iterable[str]) -> str:
     """`, did you mean 'x'?` for the choice most like `word`, or nothing."""
     found = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.6)
     return f" (did you mean {found[0]!r}?)" if found else ""
 
 
-def parse(kind: type[Arguments], words: Sequence[str], prog: str) -> Arguments:
-    """Read `words` as the dataclass `kind`: tyro reads the types, pydantic checks the ranges."""
+def with_common(kind: type) -> type:
+    """The dataclass `kind` with the fields of `Common` at its end."""
+    hints = typing.get_type_hints(Common, include_extras=True)
+    added = [(field.name, hints[field.name], field) for field in dataclasses.fields(Common)]
+    made = dataclasses.make_dataclass(kind.__name__, added, bases=(kind,), frozen=True)
+    made.__doc__ = kind.__doc__
+    return made
+
+
+def parse(kind: type[Arguments], words: Sequence[str], prog: str) -> tuple[Arguments, Common]:
+    """Read `words` as the dataclass `kind`: tyro reads the types, pydantic checks the ranges.
+
+    **Returns:** the command's arguments, and those that all commands share.
+    """
+    words = [*_configured(kind, words), *words]
     screen = io.StringIO()
     try:
         with contextlib.redirect_stderr(screen):
-            args, unknown = tyro.cli(kind, args=list(words), prog=prog, return_unknown_args=True)
+            args, unknown = tyro.cli(
+                with_common(kind), args=words, prog=prog, return_unknown_args=True
+            )
     except SystemExit as leaving:
         if not leaving.code:
             raise
         raise UserError(f"{_first_words(screen.getvalue())} See {prog} --help.") from None
     if unknown:
         raise UserError(_unknown(kind, unknown, prog))
+    common = Common(**{f.name: getattr(args, f.name) for f in dataclasses.fields(Common)})
     from pydantic import TypeAdapter, ValidationError
 
     try:
         # Checked here rather than by a pydantic dataclass: its errors arrive as data, not text.
-        values = {f.name: getattr(args, f.name) for f in dataclasses.fields(args)}  # type: ignore[arg-type]
-        return TypeAdapter(kind).validate_python(values)
+        values = {f.name: getattr(args, f.name) for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        return TypeAdapter(kind).validate_python(values), common
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         flag = _flag(kind, str(first["loc"][0]))
@@ -49,8 +86,23 @@ def parse(kind: type[Arguments], words: Sequence[str], prog: str) -> Arguments:
         raise UserError(f"{flag} {expected}, got {first['input']!r}. See {prog} --help.") from None
 
 
+def _configured(kind: type, words: Sequence[str]) -> list[str]:
+    """The words that a file named by `--config` stands for."""
+    found = [w.partition("=")[2] for w in words if w.startswith("--config=")]
+    found += [b for a, b in itertools.pairwise(words) if a == "--config"]
+    if not found:
+        return []
+    from dhn.cli.config_file import words_of
+
+    marks = {field.name: _marks(kind, field.name) for field in dataclasses.fields(kind)}
+    positional = frozenset(n for n, found in marks.items() if tyro.conf.Positional in found)
+    repeated = frozenset(n for n, found in marks.items() if tyro.conf.UseAppendAction in found)
+    return words_of(Path(found[0]), kind, positional, repeated)
+
+
 def _unknown(kind: type, unknown: Sequence[str], prog: str) -> str:
-    flags = [_flag(kind, f.name) for f in dataclasses.fields(kind)]
+    fields = (*dataclasses.fields(kind), *dataclasses.fields(Common))
+    flags = [_flag(with_common(kind), f.name) for f in fields]
     flags = [flag for flag in flags if flag.startswith("--")]
     word = unknown[0].split("=")[0]
     if word.startswith("-"):
@@ -60,11 +112,15 @@ def _unknown(kind: type, unknown: Sequence[str], prog: str) -> str:
 
 def _flag(kind: type, name: str) -> str:
     """The word that stands for a field on the command line."""
-    hint = typing.get_type_hints(kind, include_extras=True)[name]
-    metadata = typing.get_args(hint)[1:] if typing.get_origin(hint) is typing.Annotated else ()
-    if tyro.conf.Positional in metadata:
+    if tyro.conf.Positional in _marks(kind, name):
         return name.upper()
     return "--" + name.replace("_", "-")
+
+
+def _marks(kind: type, name: str) -> tuple[Any, ...]:
+    """What `Annotated` says of a field beside its type."""
+    hint = typing.get_type_hints(kind, include_extras=True)[name]
+    return typing.get_args(hint)[1:] if typing.get_origin(hint) is typing.Annotated else ()
 
 
 def _first_words(screen: str) -> str:

@@ -3,7 +3,8 @@
 import dataclasses
 from typing import TYPE_CHECKING, Any, final
 
-from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed, check_writable
+from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
+from dhn.cli.outputs import TRAJECTORIES, check_output
 from dhn.cli.result import Result
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Ask the model and write all states with quantiles."""
-    check_writable(args.output)
+    check_output(args.output, inputs=(args.data,), endings=TRAJECTORIES)
 
     import time
 

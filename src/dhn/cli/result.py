@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
+from dhn.cli.printable import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -29,12 +31,13 @@ class Result:
 
             # Off a terminal rich would cut tables at 80 columns; a file or a pipe has room.
             width = None if sys.stdout.isatty() else 160
-            # No markup: rich would take a unit such as [rad], or a name in a file, for a tag.
-            console = Console(highlight=False, markup=False, width=width)
+            # No markup: rich would take a unit such as [rad], or a name in a file, for a tag. No
+            # colours: then every escape sequence is one that came from a file.
+            console = Console(highlight=False, markup=False, width=width, color_system=None)
             # Printed by hand: rich itself would make a closed pipe (`| head`) a failure.
             with console.capture() as captured:
                 self.draw(console)
-            sys.stdout.write(captured.get())
+            sys.stdout.write(printable(captured.get()))
             sys.stdout.flush()
 
 

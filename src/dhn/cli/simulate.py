@@ -14,14 +14,16 @@ from dhn.cli.arguments import (
     Positive,
     PositiveInt,
     Seed,
-    check_writable,
 )
+from dhn.cli.outputs import TRAJECTORIES, check_output
 from dhn.cli.result import Result
 from dhn.errors import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+_LEAST_BYTES = 4
+"""Of a number in a file: half of a float64, since some formats compress."""
 NamedRanges = tyro.conf.UseAppendAction[tuple[str, ...]]
 
 
@@ -63,31 +65,43 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Draw parameters and initial states, solve Hamilton's equations, write the file."""
-    check_writable(args.output)
+    check_output(args.output, endings=TRAJECTORIES)
     params = named_ranges(args.param, "--param")
     initial = named_ranges(args.initial, "--initial")
 
     import time
 
+    from dhn.cli.compilation import use_cache
     from dhn.cli.user_system import resolve_system
+    from dhn.cli.waiting import waiting
+
+    start = time.perf_counter()
+    use_cache()
+
     from dhn.files import write
     from dhn.systems import simulate
 
-    start = time.perf_counter()
-    data = simulate(
-        resolve_system(args.system),
-        trajectories=args.trajectories,
-        seed=args.seed,
-        params=params,
-        initial=initial,
-        steps=args.steps,
-        time_step=args.dt,
-        damping=args.damping,
-        noise=args.noise,
-        gaps=args.gaps,
-        subsample=args.subsample,
-    )
-    write(data, args.output)
+    system = resolve_system(args.system)
+    states = 1 + (args.steps or system.steps)
+    numbers = 2 * args.trajectories * states * system.dim * args.subsample
+    check_output(args.output, endings=TRAJECTORIES, size=_LEAST_BYTES * numbers)
+    with waiting("simulating", enabled=not args.json) as report:
+        data = simulate(
+            system,
+            trajectories=args.trajectories,
+            seed=args.seed,
+            params=params,
+            initial=initial,
+            steps=args.steps,
+            time_step=args.dt,
+            damping=args.damping,
+            noise=args.noise,
+            gaps=args.gaps,
+            subsample=args.subsample,
+            progress=report,
+        )
+    with waiting(f"writing {args.output}", enabled=not args.json):
+        write(data, args.output)
     n, states, d = data.q.shape
     found = {
         "file": str(args.output),

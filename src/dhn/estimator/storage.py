@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from dhn.codes.autodecode import CodePrior
 from dhn.errors import UserError
@@ -17,7 +18,13 @@ from dhn.models.registry import read_config, skeleton
 from dhn.reconstruct.bands import Bands
 from dhn.reconstruct.guess import Examples
 from dhn.training.config import TrainingConfig
-from dhn.training.storage import fill_tree, load_arrays, save_arrays, tree_arrays
+from dhn.training.storage import (
+    fill_tree,
+    load_arrays,
+    save_arrays,
+    tree_arrays,
+    understanding,
+)
 from dhn.trajectories.scaling import Scaler
 
 FILE = "model.safetensors"
@@ -65,6 +72,12 @@ def load_trained(path: str | os.PathLike[str]) -> TrainedModel:
         )
         raise UserError(f"{path} has no {FILE}; {hint}.")
     header, arrays = load_arrays(path / FILE, "model")
+    with understanding(path / FILE):
+        return _read(header, arrays, path / FILE)
+
+
+def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], path: Path) -> TrainedModel:
+    """The model that a verified file describes."""
     config = read_config(header["config"])
     training = TrainingConfig.model_validate(header["training"])
     values: dict[str, Any] = header["context"]
@@ -75,7 +88,7 @@ def load_trained(path: str | os.PathLike[str]) -> TrainedModel:
     weights = jax.tree.map(
         lambda x: jnp.zeros(x.shape, dtype), eqx.filter(empty, eqx.is_inexact_array)
     )
-    filled = fill_tree(weights, arrays, path / FILE, "weights")
+    filled = fill_tree(weights, arrays, path, "weights")
     model = eqx.combine(filled, eqx.filter(empty, eqx.is_inexact_array, inverse=True))
 
     def named(prefix):

@@ -16,9 +16,6 @@ from dhn.models.dhn import DHNModel
 from dhn.models.networks.mlp import MLPNetwork
 from dhn.models.stage import PairedStage
 
-GUESS_LEVEL = 0.1
-"""Noise level that a first guess is given in denoising from persistence (`models.denoise`)."""
-
 
 def export_model(trained: Any) -> dict[str, Any]:
     """Weights, units, codes and probes of a trained model.
@@ -55,13 +52,13 @@ def check_form(config: Any) -> None:
         what = f"a model whose finest stage has spacing {min(config.spacings)}"
     elif not 1 <= config.stride <= config.block_size:
         what = f"block size {config.block_size} with stride {config.stride}"
-    elif not config.linked and config.inference.start != "persistence":
-        what = f"two networks that denoise from {config.inference.start}"
+    elif config.inference.noisy_rounds:
+        what = f"two networks with {config.inference.noisy_rounds} noisy rounds"
     else:
         return
     raise UserError(
         f"the explorer runs a DHN with an MLP, 1 <= stride <= block_size, spacing 1 and, for two "
-        f"networks, denoising from persistence; this is {what}. Train with the default preset."
+        f"networks, clean rounds alone; this is {what}. Train with the default preset."
     )
 
 
@@ -79,8 +76,7 @@ def _form(config: DHNConfig, model: DHNModel) -> dict[str, Any]:
         "block_size": config.block_size,
         "stride": config.stride,
         "scale": float(stage.scale),
-        "rounds": config.inference.steps,
-        "guess_level": GUESS_LEVEL,
+        "rounds": config.inference.clean_rounds,
         "periods": list(network.features.periods),
         "damping": damping,
         "networks": [_network(cast(MLPNetwork, h.network)) for h in hamiltonians],

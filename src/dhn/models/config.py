@@ -41,7 +41,7 @@ class NetworkConfig(Config):
     activation: Literal["tanh", "silu", "gelu", "relu"] = "tanh"
     """`relu` is the authors'; it makes ∂H piecewise constant in what it acts on."""
     quadratic: bool = False
-    """A quadratic form of the states beside the MLP, fitted first and by itself (`path`)."""
+    """A quadratic form of the states beside the MLP: exact for springs and constant masses."""
     layer_norm: bool = False
     """LayerNorm behind each part of a transformer layer (post-norm, the paper's); without it
     training goes further."""
@@ -106,9 +106,6 @@ class DHNConfig(Config):
     denoising_steps: Positive = 10
     """Noise levels `N` in training."""
     denoising_outputs: Literal["unknown", "all"] = "unknown"
-    path: Count = 0
-    """States of the paths that training lays through the measurements; 0: single steps only."""
-    path_weight: Weight = 1.0
     damping: Literal["none", "learned"] = "none"
     angles: Literal["raw", "periodic"] = "periodic"
     """Whether angles enter the network as they are or as sine and cosine."""

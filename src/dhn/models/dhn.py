@@ -30,7 +30,6 @@ from dhn.models.networks.features import StateFeatures
 from dhn.models.networks.mlp import MLPNetwork
 from dhn.models.networks.scalar import AbstractScalarNetwork
 from dhn.models.networks.transformer import TransformerNetwork
-from dhn.models.path import path_loss
 from dhn.models.stage import (
     AbstractStage,
     LinkedStage,
@@ -86,9 +85,6 @@ class DHNModel(AbstractForecaster):
 
     stages: tuple[AbstractStage, ...]
     config: DHNConfig = eqx.field(static=True)
-    path_noise: Float[Array, "2 d"] | None = None
-    """How closely paths meet the measurements (scaled); None without paths. Not trained by steps:
-    it only weighs."""
 
     @classmethod
     def build(cls, config: DHNConfig, context: ModelContext, key: Key[Array, ""]) -> "DHNModel":
@@ -105,17 +101,7 @@ class DHNModel(AbstractForecaster):
 
     @property
     def loss_names(self) -> tuple[str, ...]:
-        config = self.config
-        along_paths = config.path > 0 and config.path_weight > 0
-        names = [] if along_paths and config.equation_weight == 0 else ["equation"]
-        names += ["denoising"] * (config.denoising_weight > 0) + ["path"] * along_paths
-        return tuple(names)
-
-    @property
-    def training_shapes(self) -> tuple[WindowShape, ...]:
-        """Windows of every stage and, behind them, those of paths."""
-        path = (WindowShape(self.config.path, 1),) if self.config.path else ()
-        return self.window_shapes + path
+        return ("equation", "denoising") if self.config.denoising_weight > 0 else ("equation",)
 
     @property
     def finest(self) -> AbstractStage:
@@ -140,18 +126,11 @@ class DHNModel(AbstractForecaster):
         config = self.config
         total = dict.fromkeys(self.loss_names, jnp.zeros((), codes[0].dtype))
         keys = jr.split(key, len(self.stages))
-        # Behind the stages' windows there may be one of a path.
-        for stage, window, z, key in zip(self.stages, windows, codes, keys, strict=False):
+        for stage, window, z, key in zip(self.stages, windows, codes, keys, strict=True):
             # Losses come in units of a typical change; the paper's are of the state itself.
             unit = 1.0 if config.units == "change" else stage.scale**2
             for name, loss in self._stage_losses(stage, window, z, key, part).items():
                 total[name] += unit / len(self.stages) * loss
-        if "path" in total:
-            stage = self.finest
-            assert isinstance(stage, LinkedStage) and self.path_noise is not None
-            total["path"] = config.path_weight * path_loss(
-                stage, windows[-1], codes[-1], self.path_noise
-            )
         return total
 
     def _stage_losses(self, stage, window, z, key, part) -> dict[str, Float[Array, ""]]:
@@ -267,5 +246,4 @@ def _build(config: DHNConfig, context: ModelContext, key: Key[Array, ""]) -> DHN
             left = LeftHamiltonian(network(keys[1]), unit)
             stages.append(PairedStage(right=right, left=left, **shared))
     # pyright takes Equinox's abstract variables for fields of the constructor.
-    noise = jnp.ones((2, context.dim)) if config.path else None
-    return DHNModel(stages=tuple(stages), path_noise=noise, config=config)  # pyright: ignore[reportCallIssue]
+    return DHNModel(stages=tuple(stages), config=config)  # pyright: ignore[reportCallIssue]

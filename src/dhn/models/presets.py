@@ -62,42 +62,19 @@ SUPERRESOLUTION = PAPER.model_copy(
     }
 )
 """The paper's interpolation: three stages, and here the known outputs are left out of the loss."""
-PAIRED = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=1.0)
 BLOCKS = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=0.02, noise="nearby")
 """The paper's two networks and masked denoising with MLPs inside. Windows are noised nearby and in
 the clean pass, and inference refines a straight continuation with the clean equations."""
 TRANSFORMER = DHNConfig(network=NetworkConfig(kind="transformer", width=32, depth=2, heads=4))
 """The paper's network in the default's form: with two networks and denoising, five minutes
 lead thousands of times less far (docs/experiments.md)."""
-MEASURED = DHNConfig(
-    network=NetworkConfig(width=32, depth=2, quadratic=True),
-    latent_size=8,
-    damping="learned",
-    path=16,
-)
-"""`path` is set from the period of the data (`inference.adapt`)."""
-
 PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
     "default": (DHNConfig(), {}),
-    "linked": (DHNConfig(), {}),
     "paper": (PAPER, PAPER_TRAINING),
     "paper-smooth": (SMOOTH, PAPER_TRAINING),
     "paper-random": (RANDOM, PAPER_TRAINING),
     "paper-superresolution": (SUPERRESOLUTION, PAPER_TRAINING),
-    "paired": (PAIRED, {}),
     "blocks": (BLOCKS, {}),
-    "measured": (
-        MEASURED,
-        {
-            "optimiser": "adam",
-            "steps": 3000,
-            "batch_size": 32,
-            "warmup": 50,
-            "validation": 0.15,
-            "learning_rate": 1e-3,
-            "code_learning_rate": 1e-3,
-        },
-    ),
     "transformer": (
         TRANSFORMER,
         {

@@ -10,12 +10,17 @@ import jax.random as jr
 from jaxtyping import Array, Key, PyTree
 
 from dhn.errors import UserError
+from dhn.memory import check_memory
 from dhn.models.config import Config, DHNConfig
 from dhn.models.contract import AbstractModel, ModelContext
 from dhn.models.dhn import DHNModel
 
 _MODELS: dict[str, tuple[type[Config], Any]] = {"dhn": (DHNConfig, DHNModel)}
 """Kind of configuration -> (configuration, model with `build(config, context, key)`)."""
+
+
+BYTES_A_PARAMETER = 16
+"""float32 four times: the weight, its gradient and two moments of Adam."""
 
 
 def register_model(kind: str, config: type[Config], model: Any) -> None:
@@ -26,7 +31,13 @@ def register_model(kind: str, config: type[Config], model: Any) -> None:
 
 
 def build_model(config: Any, context: ModelContext, key: Key[Array, ""]) -> AbstractModel:
-    """Fresh weights for any configuration."""
+    """Fresh weights for any configuration; a `UserError` if they do not fit into memory."""
+    count = planned_parameters(config, context)
+    check_memory(
+        BYTES_A_PARAMETER * count,
+        f"a model of {count} parameters",
+        "choose a smaller width, depth, block_size or latent_size",
+    )
     return _entry(config.kind)[1].build(config, context, key)
 
 
@@ -65,6 +76,7 @@ def count_parameters(model: PyTree) -> int:
     )
 
 
-def planned_parameters(config: Config, context: ModelContext) -> int:
+def planned_parameters(config: Any, context: ModelContext) -> int:
     """The result of `count_parameters` for a model that is not built yet."""
-    return count_parameters(eqx.filter_eval_shape(build_model, config, context, jr.key(0)))
+    build = _entry(config.kind)[1].build
+    return count_parameters(eqx.filter_eval_shape(build, config, context, jr.key(0)))

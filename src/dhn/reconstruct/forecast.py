@@ -11,10 +11,25 @@ from dhn.codes.batches import in_batches
 from dhn.errors import UserError
 from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractForecaster, weights_dtype
-from dhn.models.path import roll_out
 
 ADVANCES = 32
 """Steps per compiled call: a longer forecast calls it again instead of compiling anew."""
+
+
+def roll_out(
+    model: AbstractForecaster, context: StateBlock, z: Float[Array, "n k"], keys: Key[Array, " s"]
+) -> tuple[StateBlock, StateBlock]:
+    """One advance for each key: the last context, and all new states."""
+
+    def body(context, key):
+        new = model.advance(context, z, key)
+        joined = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), context, new)
+        return joined.at(slice(-model.context_length, None)), new
+
+    context, new = jax.lax.scan(body, context, keys)
+    return context, jax.tree.map(
+        lambda x: jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1, x.shape[-1]), new
+    )
 
 
 _slide = solving_jit(roll_out)

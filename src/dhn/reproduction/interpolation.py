@@ -15,7 +15,7 @@ PROGRESSIVE = roster.Entry(
     "DHN b=2",
     "dhn",
     {"spacings": [4, 2, 1], "mask": "superresolution"},
-    preset="paired",
+    preset="blocks",
     block_size=2,
     stride=1,
 )

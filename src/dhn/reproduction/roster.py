@@ -37,7 +37,7 @@ def paired(block_size: int, stride: int, ranked: bool = True, **options: Any) ->
         f"DHN b={block_size}" + ("" if stride * 2 == block_size else f" s={stride}"),
         "dhn",
         {"block_size": block_size, "stride": stride, **options},
-        preset="paired",
+        preset="blocks",
         block_size=block_size,
         stride=stride,
         ranked=ranked,
@@ -49,7 +49,7 @@ def transformer(block_size: int, stride: int) -> Entry:
         f"DHN transformer b={block_size}",
         "dhn",
         {"block_size": block_size, "stride": stride, "network": "transformer"},
-        preset="paired",
+        preset="blocks",
         block_size=block_size,
         stride=stride,
         ranked=False,
@@ -58,10 +58,7 @@ def transformer(block_size: int, stride: int) -> Entry:
 
 
 CLEAN = (DEFAULT, paired(2, 1))
-NOISY = (
-    dataclasses.replace(paired(2, 1), model="DHN"),
-    dataclasses.replace(DEFAULT, model="DHN linked", preset="linked"),
-)
+NOISY = (dataclasses.replace(paired(2, 1), model="DHN"),)
 """The default takes the other form for noisy data; here with as many parameters as all others."""
 HNN = Entry("HNN", "hnn", {"training": "midpoint"})
 HNN_EULER = Entry("HNN Euler loss", "hnn", {"training": "euler"}, ranked=False)

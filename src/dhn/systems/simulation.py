@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,7 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from dhn.errors import UserError
+from dhn.memory import check_memory
 from dhn.systems.faults import holes, noise_levels, thin
+from dhn.systems.library import BUILT_IN
+from dhn.systems.probe import check_functions
 from dhn.systems.registry import get_system
 from dhn.systems.sampling import draw, draw_initial, draw_params, generator
 from dhn.systems.system import System
@@ -19,6 +22,9 @@ from dhn.trajectories.container import Trajectories
 
 _CHUNK = 512  # trajectories in one compiled solve: wide enough for SIMD, small enough for cache
 _MAX_STEPS = 1_000_000
+_BYTES = 8  # of a float64
+_COPIES = 4
+"""Arrays of all numbers at the peak: the parts, their whole, a copy with faults, one to spare."""
 
 
 def simulate(
@@ -37,6 +43,7 @@ def simulate(
     subsample: float | int = 1.0,
     rtol: float = 1e-12,
     atol: float = 1e-12,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Trajectories:
     """Simulate trajectories of a built-in, registered or given system.
 
@@ -52,17 +59,21 @@ def simulate(
       standard deviations as a mapping of names or an array `(2, d)`.
     - `gaps`: fraction of states missing (NaN and not known), at random.
     - `subsample`: fraction of states kept, at random, so that times are uneven.
+    - `progress`: called with the trajectories done and all of them, now and then.
 
     Computed in float64 whatever JAX's default precision; the same seed gives the same bytes.
     """
     system = get_system(system)
     count = _whole(trajectories, "trajectories", 1)
     seed = _whole(seed, "seed", 0)
+    check_size(system, count, np.shape(times)[-1] if np.ndim(times) else _length(system, steps))
+    if system not in BUILT_IN:
+        check_functions(system)
     grid = _grid(system, times, time_step, steps, count)
     values = draw_params(system, params, count, seed)
     gamma = draw(damping, count, seed, "gamma")
     q0, p0 = draw_initial(system, initial, values, count, seed)
-    q, p = _solve(system, q0, p0, values, gamma, grid, rtol, atol)
+    q, p = _solve(system, q0, p0, values, gamma, grid, rtol, atol, progress)
 
     if subsample != 1:
         per_trajectory = np.broadcast_to(grid, (count, grid.shape[-1]))
@@ -99,8 +110,25 @@ def simulate(
     )
 
 
+def check_size(system: System, trajectories: int, states: int) -> None:
+    """A `UserError` if so many states do not fit into this machine's memory."""
+    check_memory(
+        _COPIES * _BYTES * trajectories * states * (system.dim + 1),
+        f"simulating {trajectories} trajectories of {states} states of '{system.name}'",
+        "simulate fewer or shorter trajectories",
+    )
+
+
+def _length(system: System, steps: Any) -> int:
+    return 1 + (system.steps if steps is None else _whole(steps, "steps", 0))
+
+
 def _whole(value: Any, name: str, least: int) -> int:
-    if isinstance(value, bool) or int(value) != value or value < least:
+    try:
+        good = not isinstance(value, bool) and int(value) == value and value >= least
+    except (TypeError, ValueError, OverflowError):  # text, None, infinity
+        good = False
+    if not good:
         raise UserError(f"{name} must be a whole number, at least {least}; got {value!r}.")
     return int(value)
 
@@ -126,7 +154,7 @@ def _grid(system: System, times, time_step, steps, count: int) -> np.ndarray:
     return grid
 
 
-def _solve(system, q0, p0, params, gamma, grid, rtol, atol):
+def _solve(system, q0, p0, params, gamma, grid, rtol, atol, progress):
     """Cut into chunks of one shape (so one compilation serves all) and run them on all cores."""
     count, length = len(q0), grid.shape[-1]
     if length == 1:
@@ -147,7 +175,11 @@ def _solve(system, q0, p0, params, gamma, grid, rtol, atol):
             return jax.tree.map(np.asarray, out)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        parts = list(pool.map(run, index))
+        parts = []
+        for part in pool.map(run, index):
+            parts.append(part)
+            if progress is not None:
+                progress(min(len(parts) * size, count), count)
     q, p, good = (np.concatenate(x)[:count] for x in zip(*parts, strict=True))
     if not good.all():
         bad = int(np.flatnonzero(~good)[0])

@@ -1,7 +1,9 @@
 """Checkpoints of a run: the last two and the best, each whole and explaining itself."""
 
 import dataclasses
+import os
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
@@ -10,12 +12,30 @@ from dhn.errors import UserError
 from dhn.models.contract import AbstractModel, ModelContext
 from dhn.training.config import TrainingConfig
 from dhn.training.step import TrainState
-from dhn.training.storage import fill_tree, load_arrays, save_arrays, tree_arrays
+from dhn.training.storage import (
+    DamagedFile,
+    Fields,
+    fill_tree,
+    load_arrays,
+    save_arrays,
+    tree_arrays,
+)
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 
 KIND = "training checkpoint"
 KEPT = 2
+FIELDS: Fields = {
+    **dict.fromkeys(("model", "training", "context", "scaler"), dict),
+    "data": str,
+    "step": int,
+    "schedule": list,
+    "budget": (int, float, type(None)),
+    "seconds": (int, float),
+    "best": (dict, type(None)),
+    "validations": int,
+}
+"""What a training needs from a checkpoint to go on."""
 
 
 def describe(
@@ -84,27 +104,54 @@ class Checkpoints:
         self._write(self.best, state, metadata)
 
     def _write(self, path: Path, state: TrainState, metadata: Mapping[str, Any]) -> None:
-        save_arrays(path, {"kind": KIND, **metadata, "step": int(state.step)}, tree_arrays(state))
+        header = {"kind": KIND, **metadata, "step": int(state.step)}
+        try:
+            save_arrays(path, header, tree_arrays(state))
+        except UserError as error:  # a full disk, above all
+            kept = self.paths()
+            good = f" The last good checkpoint is {kept[-1]}." if kept else ""
+            raise UserError(f"{error} Make room and resume.{good}") from error
 
     def load(self, path: Path, template: TrainState) -> tuple[TrainState, dict[str, Any]]:
-        """State and metadata of a checkpoint; `template` says how the state is built."""
-        metadata, arrays = load_arrays(path, KIND)
+        """State and metadata of a checkpoint; `template` gives the structure of the state."""
+        metadata, arrays = load_arrays(path, KIND, FIELDS)
         return fill_tree(template, arrays, path), metadata
 
     def load_last(
         self, template: TrainState, description: Mapping[str, Any]
     ) -> tuple[TrainState, dict[str, Any]]:
-        """The newest checkpoint, if it is of a run like this one."""
-        path = self.paths()[-1]
+        """The newest checkpoint that is whole, if it is of a run like this one.
+
+        A damaged one is renamed and named in a warning. A damaged best one is forgotten.
+        """
+        for path in reversed(self.paths()):
+            try:
+                metadata, arrays = load_arrays(path, KIND, FIELDS)
+            except DamagedFile as error:
+                self._set_aside(path, error)
+                continue
+            check_same_run(metadata, description, path)
+            if metadata["best"] is not None and not self._best_is_whole():
+                metadata["best"] = None
+            return fill_tree(template, arrays, path), metadata
+        raise UserError(f"no checkpoint in {self.directory} can be read; train into a new folder.")
+
+    def _best_is_whole(self) -> bool:
         try:
-            metadata, arrays = load_arrays(path, KIND)
-        except UserError as error:
-            if len(self.paths()) > 1 and "damaged" in str(error):
-                before = self.paths()[-2].name
-                raise UserError(f"{error} Or delete it to resume from {before}.") from error
-            raise
-        check_same_run(metadata, description, path)
-        return fill_tree(template, arrays, path), metadata
+            load_arrays(self.best, KIND, FIELDS)
+        except DamagedFile as error:
+            self._set_aside(self.best, error)
+            return False
+        return True
+
+    def _set_aside(self, path: Path, error: DamagedFile) -> None:
+        aside = path.with_name(f"damaged-{path.name}")
+        os.replace(path, aside)
+        warnings.warn(
+            f"{path} is damaged ({error.reason}); it is now {aside.name}, and the training goes on "
+            f"without it.",
+            stacklevel=3,
+        )
 
 
 def check_same_run(stored: Mapping[str, Any], current: Mapping[str, Any], path: str | Path) -> None:

@@ -9,6 +9,7 @@ from dhn.errors import UserError
 from dhn.models.contract import AbstractModel
 from dhn.training.config import TrainingConfig
 from dhn.training.interrupt import watch_signals
+from dhn.training.lock import lock_run
 from dhn.training.pace import CHUNK_SECONDS
 from dhn.training.progress import open_progress
 from dhn.training.session import FitResult as FitResult
@@ -30,7 +31,6 @@ def fit(
     progress: bool = True,
     checkpoint_seconds: float = 30.0,
     chunk_seconds: float = CHUNK_SECONDS,
-    tensorboard: bool = False,
 ) -> FitResult:
     """Train `model` on `data`, for `config.steps` steps or for about `budget` seconds.
 
@@ -41,25 +41,24 @@ def fit(
     Steps are taken in chunks of about `chunk_seconds`, and a checkpoint is written about every
     `checkpoint_seconds`; neither changes the result.
 
-    `directory` receives checkpoints and metrics.jsonl. SIGINT and SIGTERM then save and raise
-    `TrainingInterrupted`; `resume=True` goes on bit for bit from the last checkpoint, or begins
-    if there is none, so that a queue may run the same call again and again.
+    `directory` receives checkpoints and metrics.jsonl, and is locked meanwhile. SIGINT, SIGTERM and
+    SIGHUP then save and raise `TrainingInterrupted`; `resume=True` goes on bit for bit from the
+    last checkpoint, or begins if there is none, so that a queue may run the same call again and
+    again.
 
     The last weights are returned, where the learning rate has come to rest, unless an earlier
     validation loss was less than half as large.
     """
     if budget is not None and not (math.isfinite(budget) and budget > 0):
         raise UserError(f"the budget must be a positive number of seconds; got {budget!r}.")
-    options = Options(checkpoint_seconds, chunk_seconds, tensorboard)
+    options = Options(checkpoint_seconds, chunk_seconds)
     with (
+        lock_run(directory),
         jax.enable_x64(config.precision == "float64"),
         open_progress(progress) as shown,
         # Without a folder nothing can be saved, and a signal keeps its usual meaning.
         watch_signals(directory is not None) as interruption,
     ):
         session = Session(model, data, scaler, config, budget, directory, resume, shown, options)
-        try:
-            session.train(interruption)
-            return session.result()
-        finally:
-            session.history.close()
+        session.train(interruption)
+        return session.result()

@@ -1,4 +1,4 @@
-"""What was measured during a training: in memory, in metrics.jsonl and, if wanted, TensorBoard."""
+"""What was measured during a training: in memory and in metrics.jsonl."""
 
 import json
 from pathlib import Path
@@ -14,23 +14,22 @@ Record = dict[str, Any]
 class History:
     """Records in order of steps. One JSON object a line in the file, appended as they come."""
 
-    def __init__(self, path: Path | None = None, tensorboard: bool = False):
+    def __init__(self, path: Path | None = None):
         self.records: list[Record] = []
         self.path = path
-        self._writer = _tensorboard_writer(path) if tensorboard else None
 
     def restore(self, step: int) -> None:
         """Take up the file's records up to `step`; later ones, of a lost end, are dropped."""
         if self.path is None or not self.path.exists():
             return
         self.records = []
-        for line in self.path.read_text(encoding="utf-8").splitlines():
+        for line in self.path.read_bytes().splitlines():
             try:
                 record = json.loads(line)
-            except ValueError:  # the line at which a killed run was cut off
-                break
-            if record["step"] <= step:
-                self.records.append(record)
+                if record["step"] <= step:
+                    self.records.append(record)
+            except (ValueError, TypeError, KeyError, RecursionError):
+                break  # a line at which a killed run was cut off, or damage
         self._rewrite()
 
     def clear(self) -> None:
@@ -41,31 +40,16 @@ class History:
     def add(self, record: Record) -> None:
         self.records.append(record)
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
-        if self._writer is not None:
-            for name, value in record.items():
-                if name != "step" and isinstance(value, int | float):
-                    self._writer.add_scalar(name, value, record["step"])
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+            try:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(record) + "\n")
+            except OSError as error:
+                raise UserError(
+                    f"{self.path} cannot be written: {error.strerror}. Mend that and resume."
+                ) from error
 
     def _rewrite(self) -> None:
         if self.path is not None:
             with atomic_path(self.path) as temporary:
                 text = "".join(json.dumps(record) + "\n" for record in self.records)
                 temporary.write_text(text, encoding="utf-8")
-
-
-def _tensorboard_writer(path: Path | None) -> Any:
-    if path is None:
-        raise UserError("TensorBoard needs a folder to write to; give directory=...")
-    try:
-        from tensorboardX import SummaryWriter
-    except ImportError:
-        raise UserError(
-            "TensorBoard output needs the package tensorboardX; install dhn[tensorboard]."
-        ) from None
-    return SummaryWriter(str(path.parent / "tensorboard"))

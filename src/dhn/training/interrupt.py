@@ -1,10 +1,18 @@
-"""SIGINT and SIGTERM in training: finish the chunk, save, stop; a second SIGINT stops at once."""
+"""Signals in training: finish the chunk, save, stop; a second SIGINT stops at once.
+
+SIGINT is Ctrl-C, SIGTERM comes from a batch system, SIGHUP from a terminal that was closed.
+"""
 
 import contextlib
 import signal
 import threading
 from collections.abc import Iterator
 from typing import final
+
+WATCHED = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""Windows has no SIGHUP."""
 
 
 @final
@@ -39,9 +47,10 @@ class Interruption:
 
 @contextlib.contextmanager
 def watch_signals(enabled: bool = True) -> Iterator[Interruption]:
-    """Turn the first SIGINT or SIGTERM into a flag; the handlers of before come back at the end.
+    """Turn the first signal into a flag; the handlers of before come back at the end.
 
-    Outside the main thread signals cannot be watched, and they keep their usual meaning.
+    A signal that is ignored stays ignored: `nohup` asks for that. Outside the main thread signals
+    cannot be watched, and they keep their usual meaning.
     """
     interruption = Interruption()
     if not enabled or threading.current_thread() is not threading.main_thread():
@@ -49,7 +58,8 @@ def watch_signals(enabled: bool = True) -> Iterator[Interruption]:
         return
     before = {
         number: signal.signal(number, interruption._handle)
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in WATCHED
+        if signal.getsignal(number) != signal.SIG_IGN
     }
     try:
         yield interruption

@@ -1,13 +1,18 @@
-"""Progress for a person: a bar on a terminal, a line now and then elsewhere."""
+"""Progress for a person: a bar on a terminal, a line now and then elsewhere.
+
+A terminal may be closed while a training runs; what can no longer be shown must not end it.
+"""
 
 import abc
 import contextlib
+import logging
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any, final
 
 SECONDS_BETWEEN_LINES = 10.0
+LOG = logging.getLogger("dhn.progress")
 
 
 class AbstractProgress(abc.ABC):
@@ -47,7 +52,9 @@ class PlainLines(AbstractProgress):
             self.say(f"step {record['step']}/{total_steps}  {figures(record, total_steps)}")
 
     def say(self, message: str) -> None:
-        print(message, file=self.file, flush=True)
+        LOG.info(message)
+        with contextlib.suppress(OSError):
+            print(message, file=self.file, flush=True)
 
 
 @final
@@ -60,12 +67,15 @@ class Bar(AbstractProgress):
 
     def show(self, record: dict[str, Any], total_steps: int) -> None:
         text = figures(record, total_steps)
-        self._bar.update(
-            self._task, completed=record["step"], total=total_steps, figures=text, refresh=True
-        )
+        with contextlib.suppress(OSError):
+            self._bar.update(
+                self._task, completed=record["step"], total=total_steps, figures=text, refresh=True
+            )
 
     def say(self, message: str) -> None:
-        self._bar.console.print(message, highlight=False)
+        LOG.info(message)
+        with contextlib.suppress(OSError):
+            self._bar.console.print(message, highlight=False, markup=False)
 
 
 def figures(record: dict[str, Any], total_steps: int) -> str:
@@ -109,5 +119,10 @@ def open_progress(enabled: bool) -> Iterator[AbstractProgress]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[figures]}"),
     )
-    with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as bar:
+    bar = Progress(*columns, console=Console(stderr=True), refresh_per_second=4)
+    bar.start()
+    try:
         yield Bar(bar)
+    finally:
+        with contextlib.suppress(OSError):
+            bar.stop()

@@ -66,7 +66,6 @@ class FitResult:
 class Options:
     checkpoint_seconds: float
     chunk_seconds: float
-    tensorboard: bool
 
 
 @final
@@ -115,9 +114,7 @@ class Session:
         self.saved = time.monotonic()
 
         self.checkpoints = None if directory is None else Checkpoints(Path(directory))
-        self.history = History(
-            None if directory is None else Path(directory) / "metrics.jsonl", options.tensorboard
-        )
+        self.history = History(None if directory is None else Path(directory) / "metrics.jsonl")
         self.description = (
             {} if directory is None else describe(model, data, scaler, context, config)
         )

@@ -1,14 +1,19 @@
 """One file for weights and everything that explains them: safetensors with a JSON header.
 
 The structure of a model is rebuilt from its configuration; the file holds arrays under their
-paths in that structure. No pickle.
+paths in that structure. No pickle. A checksum over the header and over every array is verified at
+each load.
 """
 
+import contextlib
+import errno
+import hashlib
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +26,21 @@ from dhn.errors import UserError
 from dhn.files.atomic import atomic_path
 
 HEADER = "dhn"
-LAYOUT = 3
-"""Goes up when a file of before can no longer be read."""
+CHECKSUM = "sha256"
+LAYOUT = 4
+"""Goes up when the meaning of a file changes."""
+
+Fields = Mapping[str, type | tuple[type, ...]]
+"""Key of a header -> the types that its value may have."""
+
+
+@final
+class DamagedFile(UserError):
+    """What was read is not what was written."""
+
+    def __init__(self, path: Path, reason: str):
+        super().__init__(f"{path} is damaged ({reason}); use another copy, or train again.")
+        self.reason = reason
 
 
 def save_arrays(
@@ -33,41 +51,105 @@ def save_arrays(
     # safetensors silently garbles arrays that are not C-contiguous. (np.ascontiguousarray would
     # turn a scalar into a vector.)
     host = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    metadata = {HEADER: header, CHECKSUM: checksum(header, host)}
     with atomic_path(path) as temporary:
-        save_file(host, temporary, metadata={HEADER: header})
+        try:
+            save_file(host, temporary, metadata=metadata)
+        except safetensors.SafetensorError as error:
+            # A full disk arrives as text: "... No space left on device (os error 28)".
+            code = re.search(r"(?:os error|code:) (\d+)", str(error))
+            number = int(code.group(1)) if code else errno.EIO
+            raise OSError(number, os.strerror(number)) from error
         # safetensors makes files for their owner's eyes only; these are to be shared like others.
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
 
 
+def checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of the header's text and of every array's name, type, shape and bytes."""
+    digest = hashlib.sha256(header.encode())
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name], order="C")
+        digest.update(json.dumps([name, str(array.dtype), array.shape]).encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
 def load_arrays(
-    path: str | os.PathLike[str], kind: str
+    path: str | os.PathLike[str], kind: str, fields: Fields | None = None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Metadata and arrays of a file written by `save_arrays` with `metadata["kind"] == kind`."""
+    """Metadata and arrays of a file written by `save_arrays` with `metadata["kind"] == kind`.
+
+    **Arguments:**
+
+    - `path`: the file.
+    - `kind`: what it must be.
+    - `fields`: keys that its header must have, with their types.
+
+    **Returns:** the header and the arrays by name, after the checksum was verified. A
+    `DamagedFile` is raised if it is wrong, another `UserError` if the file is something else.
+    """
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path} does not exist; expected a {kind} saved by dhn.")
     try:
+        # The format itself bounds every array by the size of the file.
         with safetensors.safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get(HEADER)
+            stored = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        text, expected = stored.get(HEADER), stored.get(CHECKSUM)
         header = None if text is None else json.loads(text)
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(
-            f"{path} is damaged ({reason}); use another copy, or train again."
-        ) from error
+    except (safetensors.SafetensorError, OSError, ValueError, RecursionError) as error:
+        raise DamagedFile(path, str(error).splitlines()[0]) from error
+    except (TypeError, AttributeError, KeyError) as error:  # a type of numbers that NumPy lacks
+        raise DamagedFile(path, "it has numbers of an unknown type") from error
+    if expected is not None and (text is None or expected != checksum(text, arrays)):
+        raise DamagedFile(path, "its checksum is wrong")
     if not isinstance(header, dict) or "layout" not in header:
         raise UserError(f"{path} was not written by dhn; expected a {kind} saved by dhn.")
+    if expected is None and header["layout"] == LAYOUT:
+        raise DamagedFile(path, "it has no checksum")
     if header["layout"] != LAYOUT:
         raise UserError(
-            f"{path} has layout {header['layout']} (dhn {header.get('version')}), this dhn "
-            f"{_version()} reads layout {LAYOUT}; use that version of dhn, or train again."
+            f"{path} has layout {_short(header['layout'])} (dhn {_short(header.get('version'))}), "
+            f"this dhn {_version()} reads layout {LAYOUT}; use that version of dhn, or train again."
         )
     if header.get("kind") != kind:
-        raise UserError(f"{path} is a {header.get('kind')}, expected a {kind} saved by dhn.")
+        raise UserError(
+            f"{path} is a {_short(header.get('kind'))}, expected a {kind} saved by dhn."
+        )
+    check_fields(header, fields or {}, path)
     return header, arrays
+
+
+def check_fields(header: Mapping[str, Any], fields: Fields, path: str | os.PathLike[str]) -> None:
+    """A `UserError` that names the first key of `header` that is missing or of a wrong type."""
+    for name, kinds in fields.items():
+        if name not in header:
+            raise UserError(f"{path} lacks {name!r} in its header; use another copy.")
+        value, allowed = header[name], kinds if isinstance(kinds, tuple) else (kinds,)
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            names = " or ".join(_JSON.get(one, one.__name__) for one in allowed)
+            raise UserError(
+                f"{path}: {name!r} in its header must be {names}, got {_short(value)!r}; use "
+                f"another copy."
+            )
+
+
+@contextlib.contextmanager
+def understanding(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever fails inside while a file's values are interpreted becomes one line naming it."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # values of a stranger fail in a hundred ways
+        reason = " ".join(str(error).split())[:160] or type(error).__name__
+        raise UserError(
+            f"{path} holds values that this dhn {_version()} does not understand "
+            f"({type(error).__name__}: {reason}); use another copy, or train again."
+        ) from error
 
 
 def tree_arrays(tree: PyTree, prefix: str = "") -> dict[str, np.ndarray]:
@@ -95,6 +177,15 @@ def fill_tree(
         return jnp.array(found)
 
     return jax.tree_util.tree_map_with_path(stored, template)
+
+
+_JSON = {dict: "an object", list: "a list", str: "text", int: "an integer", float: "a number"}
+_JSON |= {type(None): "null", bool: "true or false"}
+
+
+def _short(value: Any) -> str:
+    """Somebody's value within a line."""
+    return " ".join(str(value).split())[:40]
 
 
 def _version() -> str:

@@ -24,17 +24,13 @@ class Model {
 
   /** What depends on the code alone. */
   forCode(z) {
-    const b = this.block_size, none = Array(b).fill(0);
-    // The last `stride` states of the target are a first guess.
-    const guess = none.map((_, i) => (i < b - this.stride ? 0 : this.guess_level));
+    const none = Array(this.block_size).fill(0);
     const rate = this.damping
       ? (this.damping.base + this.slope.reduce((s, v, i) => s + v * z[i], 0)) / this.timeStep : 0;
     return {
       z: Float64Array.from(z),
       growth: Math.exp(rate * this.lag),
       clean: this.nets.map((net) => net.condition(none, none, z)),
-      // H⁺ sees the target's momenta, H⁻ the target's positions.
-      guessed: this.nets.map((net, i) => net.condition(i ? guess : none, i ? none : guess, z)),
     };
   }
 
@@ -90,24 +86,28 @@ class Model {
     return { q: Q, p: P.map((v) => v / code.growth) };
   }
 
-  /** Two networks: rounds of H⁺ and H⁻ from "the new states are as the last one". */
+  /** Two networks: clean rounds of H⁺ and H⁻ from a straight continuation of the context. */
   denoise(context, code) {
     const { dim, scale, stride } = this, n = context.q.length, cut = stride * dim, known = n - cut;
     const [right, left] = this.nets;
-    const target = this.slide(context, this.repeatLast(context));
+    const target = this.slide(context, this.continueStraight(context));
     for (let round = 0; round < this.rounds; round++) {
-      right.evaluate(context.q, target.p.map((v) => v * code.growth), code.guessed[0]);
+      right.evaluate(context.q, target.p.map((v) => v * code.growth), code.clean[0]);
       for (let i = known; i < n; i++) target.q[i] = context.q[i] + scale * right.dP[i];
-      left.evaluate(target.q, context.p, code.guessed[1]);
+      left.evaluate(target.q, context.p, code.clean[1]);
       for (let i = known; i < n; i++) target.p[i] = (context.p[i] - scale * left.dQ[i]) / code.growth;
     }
     return target;
   }
 
-  repeatLast(context) {
-    const last = (a) => Float64Array.from({ length: this.stride * this.dim },
-      (_, i) => a[a.length - this.dim + (i % this.dim)]);
-    return { q: last(context.q), p: last(context.p) };
+  continueStraight(context) {
+    const { dim, stride } = this;
+    const line = (a) => Float64Array.from({ length: stride * dim }, (_, i) => {
+      const last = a.length - dim + (i % dim);
+      const slope = a.length > dim ? a[last] - a[last - dim] : 0;
+      return a[last] + (Math.floor(i / dim) + 1) * slope;
+    });
+    return { q: line(context.q), p: line(context.p) };
   }
 
   /** How far a window (scaled, block + stride states) is from the model's clean equations. */

@@ -1,0 +1,83 @@
+"""How long a person waits for a short command: from the shell, importing and all.
+
+    python benchmarks/latency.py            every command, three runs, the median
+    python benchmarks/latency.py simulate   only those named
+
+The first run starts with no compiled programs (cold), the others find those that it kept (warm).
+Processor time is beside the clock's, for machines that are busy with other work.
+"""
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from timing import arguments, report
+
+RUNS = 3
+AIMS = {"help": (0.2, 0.2), "simulate": (None, 1.5)}
+"""Command -> seconds aimed at on two idle cores, cold and warm; 6 and 2.5 for the rest."""
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    run, test, out = str(folder / "run"), str(folder / "test.npz"), str(folder / "out.npz")
+    return {
+        "help": ["--help"],
+        "simulate": ["simulate", "double_pendulum", "--trajectories", "2", "-o", out],
+        "forecast": ["forecast", run, test, "--observe", "16", "--steps", "112", "-o", out],
+        "evaluate": ["evaluate", run, test],
+        "infer": ["infer", run, test, "--target", "l2"],
+        "interpolate": ["interpolate", run, test, "--factor", "4", "--thin", "-o", out],
+    }
+
+
+def call(argv: list[str], cache: Path) -> tuple[float, float]:
+    """Wall-clock and processor seconds of one command."""
+    env = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cache), "MPLBACKEND": "agg"}
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run([sys.executable, "-m", "dhn", *argv], env=env, capture_output=True)
+    wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"dhn {' '.join(argv)} ended with {done.returncode}: {done.stderr.decode()}")
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure(name: str, argv: list[str], folder: Path) -> dict[str, object]:
+    cache = folder / f"cache-{name}"
+    cold, cold_cpu = call(argv, cache)
+    warm = [call(argv, cache) for _ in range(RUNS)]
+    aim = AIMS.get(name, (6.0, 2.5))
+    return {
+        "command": name,
+        "cold s": cold,
+        "warm s": statistics.median(wall for wall, _ in warm),
+        "aim s": " / ".join("-" if x is None else f"{x:g}" for x in aim),
+        "cold cpu s": cold_cpu,
+        "warm cpu s": statistics.median(cpu for _, cpu in warm),
+    }
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("names", nargs="*", help="commands to time; all by default")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        chosen = {k: v for k, v in commands(folder).items() if not args.names or k in args.names}
+        if chosen.keys() - {"help", "simulate"}:
+            for file, count, seed in (("train", 200, 0), ("test", 40, 1)):
+                words = ["simulate", "double_pendulum", "--trajectories", str(count)]
+                words += ["--seed", str(seed), "-o", str(folder / f"{file}.npz")]
+                call(words, folder / "cache")
+            train = ["train", str(folder / "train.npz"), "-o", str(folder / "run")]
+            call([*train, "--steps", "200", "--json"], folder / "cache")
+        rows = [measure(name, argv, folder) for name, argv in chosen.items()]
+    report("latency", rows, args.json)
+
+
+if __name__ == "__main__":
+    main()

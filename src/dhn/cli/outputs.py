@@ -1,0 +1,91 @@
+"""Whether a result can be written, asked before the work that makes it."""
+
+import dataclasses
+import os
+import shutil
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dhn.errors import UserError
+from dhn.memory import size_text
+
+TRAJECTORIES = (".npz", ".csv", ".mat", ".h5", ".hdf5", ".parquet", ".nc")
+"""Endings of files of trajectories (`dhn.files.FORMATS`, without its imports)."""
+
+
+def check_output(
+    path: Path,
+    *,
+    inputs: Iterable[Path] = (),
+    endings: tuple[str, ...] = (),
+    size: float | int = 0,
+) -> None:
+    """A `UserError` if `path` cannot become a file, would replace an input, or ends wrongly.
+
+    **Arguments:**
+
+    - `path`: the file to write.
+    - `inputs`: files or folders that must not be replaced.
+    - `endings`: the endings that choose a format; none: any ending will do.
+    - `size`: bytes that will be written, if known.
+    """
+    kind = _kind(path)
+    if kind is not None and stat.S_ISDIR(kind):
+        example = path / f"out{endings[0] if endings else '.npz'}"
+        raise UserError(f"{path} is a folder; name a file to write, such as {example}.")
+    if not path.parent.is_dir():
+        raise UserError(f"the folder {path.parent} does not exist; make it: mkdir -p {path.parent}")
+    if kind is not None and not stat.S_ISREG(kind):
+        raise UserError(f"{path} is a device or pipe; name a file to write.")
+    if endings and path.suffix.lower() not in endings:
+        raise UserError(
+            f"{path}: the ending {path.suffix!r} chooses no format; use one of "
+            f"{', '.join(endings)}."
+        )
+    for source in inputs:
+        _refuse_same(path, source)
+    if not os.access(path.parent, os.W_OK | os.X_OK) or (kind and not os.access(path, os.W_OK)):
+        what = path if kind and not os.access(path, os.W_OK) else path.parent
+        raise UserError(f"{what} must not be written; change its permissions or name another file.")
+    free = shutil.disk_usage(path.parent).free
+    if size > free:
+        raise UserError(
+            f"{path} would have about {size_text(size)}, and {size_text(free)} are free on that "
+            f"disk; make room, or write elsewhere."
+        )
+
+
+def refuse_overwriting_inputs(args: Any) -> None:
+    """For every command: no output file may be one of the files that it reads."""
+    values = {field.name: getattr(args, field.name) for field in dataclasses.fields(args)}
+    output = values.pop("output", None)
+    if not isinstance(output, Path):
+        return
+    for value in values.values():
+        for source in value if isinstance(value, tuple) else (value,):
+            if isinstance(source, Path) and source.is_file():
+                _refuse_same(output, source)
+
+
+def _kind(path: Path) -> int | None:
+    """The mode of what is there, or None."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:  # a name too long, a loop of links, a null character
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"{path} is no usable file name: {reason}.") from error
+
+
+def _refuse_same(path: Path, source: Path) -> None:
+    try:
+        same = os.path.samefile(path, source)
+    except (OSError, ValueError):  # one of them does not exist
+        return
+    if same:
+        raise UserError(
+            f"{path} is an input and would be replaced by the result; name another file."
+        )
