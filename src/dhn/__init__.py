@@ -10,6 +10,8 @@ from dhn.errors import UserError as UserError
 
 if TYPE_CHECKING:
     from dhn.estimator import DHN as DHN
+    from dhn.estimator import Mechanics as Mechanics
+    from dhn.estimator import fit as fit
     from dhn.estimator import load as load
     from dhn.files import read as read
     from dhn.files import write as write
@@ -32,15 +34,19 @@ _WHERE = {
     "read": "dhn.files",
     "write": "dhn.files",
     "DHN": "dhn.estimator",
+    "Mechanics": "dhn.estimator",
+    "fit": "dhn.estimator",
     "load": "dhn.estimator",
 }
 
 __all__ = [
     "DHN",
     "SYSTEMS",
+    "Mechanics",
     "System",
     "Trajectories",
     "UserError",
+    "fit",
     "get_system",
     "load",
     "read",

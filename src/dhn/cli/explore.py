@@ -8,6 +8,7 @@ import tyro
 
 from dhn.cli.arguments import Json, RunFolder, Seed, check_writable
 from dhn.cli.result import Result
+from dhn.errors import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,12 +46,14 @@ def run(args: Arguments) -> Result:
 
     from dhn.cli.compilation import use_cache
     from dhn.cli.sources import recall
-    from dhn.estimator import load
+    from dhn.estimator import Mechanics, load
     from dhn.explorer import write_explorer
     from dhn.files import read
 
     use_cache()
     model = load(args.run)
+    if isinstance(model, Mechanics):
+        raise UserError(f"{args.run} holds mechanics; the explorer shows trained networks.")
     train = recall(model, args.run, "train")
     data = None if args.data is None else read(args.data)
     size = write_explorer(output, model, data, train=train, title=args.title, seed=args.seed)

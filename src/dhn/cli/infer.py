@@ -8,6 +8,7 @@ import tyro
 
 from dhn.cli.arguments import Data, Json, RunFolder, Seed, check_writable
 from dhn.cli.result import Result
+from dhn.errors import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,8 +40,14 @@ def run(args: Arguments) -> Result:
     import numpy as np
 
     from dhn.cli.compilation import open_run
+    from dhn.estimator import Mechanics
 
     model, data = open_run(args.run, args.data)
+    if isinstance(model, Mechanics):
+        raise UserError(
+            f"{args.run} holds mechanics, which have no latent code to infer parameters from; "
+            f"their coefficients are printed by `dhn train` and stand in `dhn report`."
+        )
     probe = model.probe(args.target)
     found = model.reconstruct(data)
     estimate, errors = found.parameters[args.target]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dhn.errors import UserError
 
 if TYPE_CHECKING:
-    from dhn.estimator import AbstractEstimator
+    from dhn.estimator.answers import AbstractAnswers
     from dhn.trajectories import Trajectories
 
 TRAIN = "-train"
@@ -36,9 +36,9 @@ def describe(run: Path, **files: "tuple[Path, Trajectories] | None") -> dict[str
     }
 
 
-def find(model: "AbstractEstimator", run: Path, part: str) -> Path | None:
+def find(model: "AbstractAnswers", run: Path, part: str) -> Path | None:
     """The file of this part, if the run knows one and it is still where it was."""
-    known = model.trained.summary.get("data", {})
+    known = model.summary.get("data", {})
     if part == "test":
         train = find(model, run, "train")
         return None if train is None else sibling(train, "test")
@@ -50,7 +50,7 @@ def find(model: "AbstractEstimator", run: Path, part: str) -> Path | None:
     return None
 
 
-def recall(model: "AbstractEstimator", run: Path, part: str) -> "Trajectories | None":
+def recall(model: "AbstractAnswers", run: Path, part: str) -> "Trajectories | None":
     """The data of this part, if their file is still there and still says the same."""
     from dhn.files import read
 
@@ -61,5 +61,5 @@ def recall(model: "AbstractEstimator", run: Path, part: str) -> "Trajectories | 
         data = read(path)
     except UserError:
         return None
-    kept = model.trained.summary["data"].get(part)
+    kept = model.summary["data"].get(part)
     return data if kept is None or data.fingerprint() == kept["fingerprint"] else None

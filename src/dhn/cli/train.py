@@ -60,13 +60,13 @@ def run(args: Arguments) -> Result:
         raise UserError(f"{args.output} is a file; name a folder for the run.")
 
     from dhn.cli.compilation import use_cache
-    from dhn.estimator import DHN
+    from dhn.estimator import DHN, wants_mechanics
     from dhn.files import read
 
     use_cache()
     data = read(args.data)
-    finished = args.output / "model.safetensors"
-    if finished.exists() and not args.resume:
+    finished = [args.output / name for name in ("model.safetensors", "mechanics.safetensors")]
+    if any(file.exists() for file in finished) and not args.resume:
         raise UserError(
             f"{args.output} holds a trained model already; choose another folder, or remove it."
         )
@@ -83,6 +83,8 @@ def run(args: Arguments) -> Result:
         train=(args.data, data),
         validation=None if held is None or kept is None else (held, kept),
     )
+    if wants_mechanics(data) and args.preset == "default":
+        return _mechanics(args, data, kept, budget, options, source, notes)
     model = DHN(args.preset, **{**options, "seed": args.seed}).fit(
         data, steps=args.steps, budget=budget, directory=args.output, resume=args.resume,
         progress=not args.json, calibrate=True, validation=kept, source=source,
@@ -95,6 +97,40 @@ def run(args: Arguments) -> Result:
         "notes": notes,
     }
     return Result(found, lambda console: _draw(console, found))
+
+
+def _mechanics(args, data, kept, budget, options, source, notes) -> Result:
+    """Mechanics fitted to positions, which have no steps and no options of a network."""
+    from dhn.estimator import Mechanics
+
+    for given, name in ((args.steps is not None, "--steps"), (bool(options), "--set")):
+        if given:
+            raise UserError(
+                f"{name} belongs to networks, but these data have no momenta, so that mechanics "
+                f"are fitted to the positions. Leave it out, or choose a preset of a network."
+            )
+    model = Mechanics().fit(
+        data, validation=kept, budget=budget, directory=args.output, progress=not args.json,
+        source=source,
+    )  # fmt: skip
+    physics = model.physics()
+    found = {
+        "run": str(args.output), "model": "mechanics", **model.summary, "physics": physics,
+        "notes": notes,
+    }  # fmt: skip
+    return Result(found, lambda console: _draw_physics(console, found))
+
+
+def _draw_physics(console: "Console", found: dict[str, Any]) -> None:
+    from dhn.reports.physics import lines
+
+    console.print(
+        f"{found['run']}: mechanics fitted to {found['trajectories']} runs in "
+        f"{found['seconds']:.0f} s",
+        soft_wrap=True,
+    )
+    for line in lines(found["physics"]):
+        console.print(line, soft_wrap=True)
 
 
 def _validation(args: Arguments) -> Path | None:

@@ -3,6 +3,7 @@
 import abc
 import os
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,11 @@ class AbstractAnswers(abc.ABC):
     @abc.abstractmethod
     def time_step(self) -> float:
         """Spacing of the time grid on which forecasts are made."""
+
+    @property
+    @abc.abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """Seconds of training, size and origin of the training data."""
 
     @property
     @abc.abstractmethod
@@ -130,6 +136,19 @@ def extended(data: Trajectories, steps: int, time_step: float) -> Trajectories:
     known = np.concatenate([data.known, np.zeros((len(data), count), bool)], axis=1)
     return data.replace(
         q=longer(data.q), p=longer(data.p), v=longer(data.v), t=t, known=known,
+        q_quantiles={}, p_quantiles={},
+    )  # fmt: skip
+
+
+def hidden(data: Trajectories, observe: int) -> Trajectories:
+    """`data` with everything after the first `observe` states unknown."""
+    later = np.arange(data.states) >= observe
+
+    def blank(x):
+        return None if x is None else np.where(later[:, None], np.nan, x)
+
+    return data.replace(
+        q=blank(data.q), p=blank(data.p), v=blank(data.v), known=data.known & ~later,
         q_quantiles={}, p_quantiles={},
     )  # fmt: skip
 

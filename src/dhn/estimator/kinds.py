@@ -1,7 +1,6 @@
 """`DHN`: the estimator that a person makes, in scikit-learn's manner."""
 
 import dataclasses
-import os
 from pathlib import Path
 from typing import Any, final
 
@@ -9,7 +8,7 @@ from dhn.errors import UserError
 from dhn.estimator.learning import calibrated, held_out, learn
 from dhn.estimator.network import AbstractNetworkAnswers
 from dhn.estimator.options import apply_options
-from dhn.estimator.storage import load_trained, save
+from dhn.estimator.storage import save
 from dhn.estimator.trained import TrainedModel
 from dhn.models.config import DHNConfig
 from dhn.models.presets import get_preset
@@ -94,19 +93,3 @@ class DHN(AbstractEstimator):
         self.config = made["model"]
         self.training = made["training"]
         self.fitted = None
-
-
-def load(path: str | os.PathLike[str]) -> DHN:
-    """A model saved by `save` or by a training run.
-
-    Arguments:
-        path: The folder it was saved in.
-
-    Returns:
-        A fitted `DHN`; nothing needs to be repeated.
-    """
-    found = load_trained(Path(path))
-    model = DHN(found.config)
-    model.training = found.training
-    model.fitted = found
-    return model

@@ -3,7 +3,7 @@
 import abc
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -73,6 +73,11 @@ class AbstractNetworkAnswers(AbstractAnswers):
         from dhn.estimator.storage import save
 
         save(self.trained, path)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Steps, seconds, final losses, size and origin of the training data."""
+        return self.trained.summary
 
     @property
     def time_step(self) -> float:

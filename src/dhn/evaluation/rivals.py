@@ -15,7 +15,6 @@ from dhn.mechanics.history import held_back, with_history
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
 from dhn.trajectories.period import characteristic_period
-from dhn.trajectories.segments import is_measured
 
 DELAYS = (1, 2, 4, 8, 16, 24)
 HELD_BACK = 0.15
@@ -51,7 +50,7 @@ def rivals(
     For measured data with a training part the rivals see positions alone: computed velocities
     contain later positions.
     """
-    if train is not None and is_measured(train) and train.is_uniform:
+    if train is not None and train.p is None and train.is_uniform:
         return _causal(truth, observe, train, validation)
     observed, steps = truth[:, :observe], truth.states - observe
     still = persistence(observed, steps)

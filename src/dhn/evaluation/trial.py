@@ -6,8 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.estimator import AbstractEstimator
-from dhn.estimator.answers import extended, keep_known
+from dhn.estimator.answers import AbstractAnswers, hidden, keep_known
 from dhn.estimator.learning import OBSERVED
 from dhn.evaluation.metrics import Metrics, compare
 from dhn.evaluation.rivals import Rival, rivals
@@ -15,11 +14,12 @@ from dhn.reconstruct.posterior import Result
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
 from dhn.trajectories.period import characteristic_period
-from dhn.trajectories.segments import is_measured
 
 MOST = 200  # windows; more would cost time and change no picture
 PERIODS = 2.0
 """How far ahead long measured runs are forecast, in characteristic periods."""
+FEW_RUNS = 20
+"""Fewer trajectories than this, of many periods each, are forecast from many starting points."""
 MARKS = {"0.1 period": 0.1, "0.5 period": 0.5, "1 period": 1.0}
 
 
@@ -81,7 +81,7 @@ def windows(
     Without `ahead`, the whole rest of every trajectory from its beginning; but measured runs of
     many periods are forecast two periods ahead, from many starting points.
     """
-    if ahead is None and is_measured(data) and period is not None:
+    if ahead is None and len(data) < FEW_RUNS and period is not None:
         # Of short runs two thirds of the rest, so that the farthest state is met from some starts.
         rest = max(1, 2 * (data.states - observe) // 3)
         ahead = min(rest, max(1, round(PERIODS * period / data.time_step)))
@@ -101,7 +101,7 @@ def windows(
 
 
 def try_out(
-    model: AbstractEstimator,
+    model: AbstractAnswers,
     data: Trajectories,
     *,
     train: Trajectories | None = None,
@@ -112,18 +112,14 @@ def try_out(
 ) -> Trial:
     """Forecast from the first states of windows (see `windows`), and let the rivals do the same."""
     observe = min(OBSERVED, data.states // 2) if observe is None else observe
-    length = model.trained.forecaster.context_length
-    if not length <= observe < data.states:
+    if not 1 <= observe < data.states:
         raise UserError(
-            f"--observe must lie between {length} (what the model starts from) and "
-            f"{data.states - 1} (one less than the states of the data); got {observe}."
+            f"the observed states must number between 1 and {data.states - 1}, one less than the "
+            f"states of the data; got {observe}."
         )
     period = characteristic_period(data if train is None else train)
-    # A code is fitted on whole windows of the model: the last of them must be there.
-    needed = max(length, *(shape.reach + 1 for shape in model.trained.model.window_shapes))
-    truth, left_out = windows(data, observe, ahead, period, min(needed, observe), most)
-    observed = truth[:, :observe]
-    asked = extended(observed, truth.states - observe, model.time_step)
+    truth, left_out = windows(data, observe, ahead, period, 1, most)
+    asked = hidden(truth, observe)
     found = model.reconstruct(asked)
     prediction = keep_known(asked, found.trajectories)
     return Trial(

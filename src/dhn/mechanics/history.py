@@ -34,7 +34,7 @@ def with_history(before: Trajectories, data: Trajectories, observe: int) -> Traj
         knowns.append(known)
     return Trajectories.from_list(
         qs, ts, known=knowns, names=data.names, angles=data.angles, units=data.units,
-        ids=data.ids, noise=data.noise, meta=data.meta,
+        ids=data.ids, noise=data.noise, meta=data.meta, params=data.params,
     )  # fmt: skip
 
 
@@ -71,6 +71,7 @@ def held_back(train: Trajectories, share: float) -> tuple[Trajectories, Trajecto
                 ids=train.ids,
                 noise=train.noise,
                 meta=train.meta,
+                params=train.params,
             )
         )
     return parts[0], parts[1]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dhn.estimator import AbstractEstimator, Reconstruction, load
+from dhn.estimator import AbstractEstimator, Mechanics, Reconstruction, load
 from dhn.evaluation.trial import MOST, Trial, horizons, try_out
 from dhn.evaluation.uncertainty import coverage, crps
 from dhn.reports.animation import film, player, rod_lengths
@@ -27,6 +27,7 @@ from dhn.reports.html import (
     write_page,
 )
 from dhn.reports.inspect import figure as data_figure
+from dhn.reports.physics import lines
 from dhn.reports.run_figures import (
     energy_figure,
     error_figure,
@@ -68,17 +69,20 @@ def write_run_report(
         sections.append(_data(data))
     if trial is not None:
         sections += [_forecasts(trial), _energy(trial)]
-    sections.append(_parameters(model, data))
-    sections += [_training(model, run), _provenance(model, run)]
+    if isinstance(model, Mechanics):
+        sections += [_physics(model), _origin(run, {"summary": model.summary})]
+        lead = f"mechanics of {', '.join(model.labels['names'])}, fitted in "
+    else:
+        made = model.trained
+        sections += [_parameters(model, data), _training(model, run), _provenance(model, run)]
+        lead = f"{made.config.kind} with {model.parameters} parameters, trained for "
     if data is None:
         opening.append(
             paragraph("No data were given: `dhn report RUN DATA` adds forecasts against the truth.")
         )
-    made = model.trained
-    lead = (
-        f"{made.config.kind} with {model.parameters} parameters, trained for "
-        f"{duration(made.summary.get('seconds'))} on {made.summary.get('trajectories')} "
-        f"trajectories of {made.system or ', '.join(made.names)}. Written {now()}."
+    lead += (
+        f"{duration(model.summary.get('seconds'))} on {model.summary.get('trajectories')} "
+        f"trajectories. Written {now()}."
     )
     write_page(output, page(f"Report on {run.name}", lead, opening, sections))
     return {
@@ -249,14 +253,36 @@ def read_history(run: Path) -> list[dict[str, Any]]:
 def _provenance(model: AbstractEstimator, run: Path) -> Section:
     made = model.trained
     settings = {
-        "run": str(run),
-        "version": version("dhn"),
         "model": made.config.model_dump(mode="json"),
         "training": made.training.model_dump(mode="json"),
         "summary": made.summary,
     }
+    return _origin(run, settings)
+
+
+def _origin(run: Path, settings: dict[str, Any]) -> Section:
+    settings = {"run": str(run), "version": version("dhn"), **settings}
     return section(
         "How it was made",
         folded("configuration", element("pre", json.dumps(settings, indent=1, default=str))),
         anchor="made",
+    )
+
+
+def _physics(model: Mechanics) -> Section:
+    """The equations of motion that were identified, and which parts earned their place."""
+    physics = model.physics()
+    stages = [
+        (x["name"], x["error"], "" if x["before"] is None else x["before"],
+         "kept" if x["kept"] else "left out")
+        for x in physics["stages"]
+    ]  # fmt: skip
+    header = ("part", "validation error with it", "without it", "verdict")
+    return section(
+        "The physics",
+        bullets(lines(physics, model.labels["names"])),
+        paragraph(physics["convention"] + "."),
+        table(header, stages),
+        folded("all coefficients", element("pre", json.dumps(physics, indent=1))),
+        anchor="physics",
     )

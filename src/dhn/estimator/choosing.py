@@ -1,0 +1,53 @@
+"""Which model fits some data, and which one a folder holds."""
+
+import os
+from pathlib import Path
+
+from dhn.estimator.kinds import DHN
+from dhn.estimator.mechanical import FILE as MECHANICS
+from dhn.estimator.mechanical import Mechanics
+from dhn.estimator.storage import load_trained
+from dhn.trajectories.container import Trajectories
+
+
+def wants_mechanics(train: Trajectories) -> bool:
+    """Whether mechanics are to be fitted to positions: the data have no momenta.
+
+    Velocities do not count: computed ones contain later positions, and for coupled coordinates
+    they are not proportional to momenta.
+    """
+    return train.p is None
+
+
+def fit(train: Trajectories, *, budget: float | None = None, progress: bool = False):
+    """Fit whichever model the data ask for, as the command `dhn train` does.
+
+    Arguments:
+        train: Trajectories with momenta for a network, or with positions for mechanics.
+        budget: Seconds.
+        progress: Show progress.
+
+    Returns:
+        A fitted `DHN` or `Mechanics`.
+    """
+    if wants_mechanics(train):
+        return Mechanics().fit(train, budget=budget, progress=progress)
+    return DHN().fit(train, budget=budget, progress=progress, calibrate=True)
+
+
+def load(path: str | os.PathLike[str]) -> DHN | Mechanics:
+    """A model saved by `save` or by a training run.
+
+    Arguments:
+        path: The folder it was saved in.
+
+    Returns:
+        The fitted estimator; nothing needs to be repeated.
+    """
+    if (Path(path) / MECHANICS).is_file():
+        return Mechanics.load(path)
+    found = load_trained(Path(path))
+    model = DHN(found.config)
+    model.training = found.training
+    model.fitted = found
+    return model

@@ -1,0 +1,170 @@
+"""`Mechanics`: mass matrix, potential, friction and sensor fitted to measured positions.
+
+For data without momenta. It answers the same questions as a network, at the data's own times.
+"""
+
+import os
+import time
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from dhn.errors import UserError
+from dhn.estimator.answers import AbstractAnswers
+from dhn.estimator.reconstruction import Reconstruction
+from dhn.mechanics import MechanicalModel, fit_mechanics
+from dhn.reconstruct.bands import LEVELS
+from dhn.reconstruct.posterior import Result
+from dhn.training.progress import open_progress
+from dhn.training.storage import load_arrays, save_arrays, understanding
+from dhn.trajectories.container import Trajectories
+
+FILE = "mechanics.safetensors"
+KIND = "mechanical model"
+
+
+@final
+class Mechanics(AbstractAnswers):
+    """An estimator of mechanics from positions."""
+
+    def __init__(self):
+        self.fitted: MechanicalModel | None = None
+        self.labels: dict[str, Any] = {}
+
+    def fit(
+        self,
+        train: Trajectories,
+        *,
+        validation: Trajectories | None = None,
+        budget: float | None = None,
+        directory: str | Path | None = None,
+        progress: bool = False,
+        source: dict[str, Any] | None = None,
+    ) -> "Mechanics":
+        """Fit the mechanics to these runs.
+
+        Arguments:
+            train: Runs with positions `q` at their own times, NaN where lost.
+            validation: Later parts of the runs, which choose what is kept; by default the end of
+                every run.
+            budget: Seconds for the whole fit.
+            directory: Receives the fitted model.
+            progress: Print a line for every stage.
+            source: Where the data come from, kept with the model.
+
+        Returns:
+            The estimator itself.
+        """
+        begun = time.monotonic()
+        with open_progress(progress) as shown:
+            self.fitted = fit_mechanics(train, validation, budget=budget, progress=shown.say)
+        self.labels = {
+            "names": list(train.names),
+            "units": dict(train.units),
+            "system": train.system,
+            "summary": {
+                "seconds": time.monotonic() - begun,
+                "trajectories": len(train),
+                "fingerprint": train.fingerprint(),
+                **({"data": source} if source else {}),
+            },
+        }
+        if directory is not None:
+            self.save(directory)
+        return self
+
+    @property
+    def model(self) -> MechanicalModel:
+        """The fitted mechanics."""
+        if self.fitted is None:
+            raise UserError("this model has not been fitted; call fit(...) first.")
+        return self.fitted
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Seconds, size and origin of the training data."""
+        return self.labels["summary"]
+
+    def physics(self) -> dict[str, Any]:
+        """The identified physics: masses, potential, friction, frequencies, sensor, noise."""
+        return self.model.describe()
+
+    def reconstruct(self, data: Trajectories, *, samples: int = 0, seed: int = 0) -> Reconstruction:
+        """See `AbstractAnswers.reconstruct`; bands come from the filter's covariance."""
+        if samples:
+            raise UserError("mechanics draw no samples; leave samples at 0.")
+        self._check(data)
+        seen = data.known_q.any(-1)
+        if (seen.sum(1) < 2).any():
+            poor = data.ids[int(np.argmin(seen.sum(1)))]
+            raise UserError(f"trajectory {poor!r} has fewer than two known positions.")
+        last = int(np.flatnonzero(seen.any(0))[-1]) + 1
+        masked = data.replace(
+            q=np.where(data.known_q, data.q, np.nan), p=None, v=None, known=seen,
+            p_quantiles={}, q_quantiles={},
+        )  # fmt: skip
+        observed = masked[:, :last]
+        smoothed = self.model.smooth(observed)
+        q, v = smoothed.reading, smoothed.v
+        normal = {0.5: 0.674489750196082, 0.9: 1.6448536269514722}
+        low = {level: q - normal[level] * smoothed.q_sd for level in LEVELS}
+        high = {level: q + normal[level] * smoothed.q_sd for level in LEVELS}
+        if last < data.states:
+            ahead = self.model.forecast(observed, times=masked.times[:, last:], levels=LEVELS)
+            q, v = np.concatenate([q, ahead.mean], 1), np.concatenate([v, ahead.velocity], 1)
+            for level in LEVELS:
+                below, above = ahead.bands[level]
+                low[level] = np.concatenate([low[level], below], 1)
+                high[level] = np.concatenate([high[level], above], 1)
+        quantiles = {0.5: q}
+        for level in LEVELS:
+            quantiles[round(0.5 - level / 2, 3)] = low[level]
+            quantiles[round(0.5 + level / 2, 3)] = high[level]
+        found = data.replace(
+            q=q, v=v, p=None, q_quantiles=dict(sorted(quantiles.items())), p_quantiles={}
+        )
+        sound = np.array(np.isfinite(q).all((1, 2)), ndmin=1)
+        return Reconstruction(
+            trajectories=found,
+            codes=np.zeros((len(data), 0)),
+            code_covariance=np.zeros((len(data), 0, 0)),
+            parameters={},
+            fit=np.ones(len(data)),
+            result=tuple(Result.OK if good else Result.NOT_CONVERGED for good in sound),
+        )
+
+    @property
+    def time_step(self) -> float:
+        """The usual spacing of the training data's times."""
+        scale = self.model.mechanics.scale
+        return float(scale.step * scale.time)
+
+    @property
+    def assumed_noise(self) -> np.ndarray:
+        """(2, d): the noise is part of the fitted model, so that none need be stated."""
+        return np.ones((2, self.model.mechanics.layout.dim))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Everything needed to use the model, into one folder."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+        metadata = {"kind": KIND, "model": self.model.metadata(), **self.labels}
+        save_arrays(Path(path) / FILE, metadata, self.model.to_arrays())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Mechanics":
+        """The model that `save` wrote into this folder."""
+        header, arrays = load_arrays(Path(path) / FILE, KIND)
+        found = Mechanics()
+        with understanding(Path(path) / FILE):
+            found.fitted = MechanicalModel.from_arrays(arrays, header["model"])
+            found.labels = {name: header[name] for name in ("names", "units", "system", "summary")}
+        return found
+
+    def _check(self, data: Trajectories) -> None:
+        names = self.labels["names"]
+        if data.dim != len(names):
+            raise UserError(
+                f"the model was fitted to {len(names)} coordinates ({', '.join(names)}), but these "
+                f"data have {data.dim} ({', '.join(data.names)}). Use data of the same system."
+            )

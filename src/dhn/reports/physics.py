@@ -1,0 +1,71 @@
+"""The identified physics as formulas that a person can read."""
+
+from typing import Any
+
+TERMS = {
+    "sine": "sin({q})", "cosine": "cos({q})", "sine2": "sin(2 {q})", "cosine2": "cos(2 {q})",
+    "force": "1", "square": "{q}", "cube": "{q}³",
+    "link_square": "({q} - {before})", "link_cube": "({q} - {before})³",
+    "viscous": "d{q}/dt", "dry": "sign(d{q}/dt)", "drag": "d{q}/dt |d{q}/dt|",
+}  # fmt: skip
+"""Term of the equations of motion -> the function that its coefficient multiplies."""
+
+
+def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
+    """One line for each group of coefficients, with standard errors.
+
+    Arguments:
+        physics: As `MechanicalModel.describe` returns it.
+        names: Coordinate names; q1, q2, ... by default.
+
+    Returns:
+        Lines of plain text.
+    """
+    found = []
+    for system in physics["systems"]:
+        known = names or _names(system)
+        if len(physics["systems"]) > 1:
+            found.append(f"{system['name']}:")
+        masses = [_mass(entry, known) for entry in system["mass"] if entry["error"] > 0]
+        found.append(f"mass matrix ({physics['convention'].split(':')[0]}): " + _joined(masses))
+        found.append("forces: " + _joined(_term(x, known) for x in system["potential"]))
+        found.append("friction: " + _joined(_term(x, known) for x in system["friction"]))
+        if system["sensor"]:
+            found.append("sensor: " + _joined(_plain(x, known) for x in system["sensor"]))
+        per = ", ".join(f"{x:.4g}" for x in system["frequencies"])
+        found.append(f"frequencies of small motions, per unit of time: {per or 'none'}")
+        noise = [f"{known[x['coordinate']]} {x['white']:.2g}" for x in system["noise"]]
+        found.append("measurement noise: " + ", ".join(noise))
+    kept = [stage["name"] for stage in physics["stages"] if stage["kept"]]
+    left = [stage["name"] for stage in physics["stages"] if not stage["kept"]]
+    found.append(f"kept: {', '.join(kept) or 'none'}; tried and left out: {', '.join(left)}")
+    return found
+
+
+def _names(system: dict[str, Any]) -> list[str]:
+    count = len(system["rest"])
+    return ["q"] if count == 1 else [f"q{i + 1}" for i in range(count)]
+
+
+def _value(entry: dict[str, Any]) -> str:
+    return f"{entry['value']:.5g} ± {entry['error']:.2g}"
+
+
+def _mass(entry: dict[str, Any], names: list[str]) -> str:
+    i, j = entry["i"], entry["j"]
+    angle = "" if entry["depends"] == "constant" or i == j else f" cos({names[i]} - {names[j]})"
+    return f"M{i + 1}{j + 1} = {_value(entry)}{angle}"
+
+
+def _term(entry: dict[str, Any], names: list[str]) -> str:
+    at = entry["coordinate"]
+    shape = TERMS[entry["term"]].format(q=names[at], before=names[max(at - 1, 0)])
+    return f"({_value(entry)}) {shape}"
+
+
+def _plain(entry: dict[str, Any], names: list[str]) -> str:
+    return f"{entry['term']} of {names[entry['coordinate']]} {_value(entry)}"
+
+
+def _joined(parts: Any) -> str:
+    return ", ".join(parts) or "none"
