@@ -19,7 +19,7 @@ from dhn.cli.parsing import parse
 from dhn.cli.printable import one_line, printable
 from dhn.cli.waiting import progress_text, waiting
 from dhn.errors import UserError
-from dhn.files.files import FORMATS
+from dhn.files import FORMATS
 
 FAILURES = [
     (UserError("mend\nthis"), "mend this", 2),

@@ -31,10 +31,11 @@ def test_measured_runs_are_forecast_two_periods_ahead_from_many_starts():
     data = damped(300)
     found, left_out = windows(data, 16, None, PERIOD, start_from=1)
     assert found.states == 16 + 63 and len(found) == 200 and left_out == 0
-    # Others from their beginning to their end, as the paper does.
-    found, _ = windows(data.replace(meta={}), 16, None, PERIOD, start_from=1)
-    assert found.q.shape == (1, 300, 1)
-    found, _ = windows(data.replace(meta={}), 16, 10, PERIOD, start_from=1)
+    # Many trajectories are forecast from their beginning to their end, as the paper does.
+    many = Trajectories.concatenate([damped(60)] * 20)
+    found, _ = windows(many, 16, None, PERIOD, start_from=1)
+    assert found.q.shape == (20, 60, 1)
+    found, _ = windows(data, 16, 10, PERIOD, start_from=1)
     assert found.states == 26
 
 

@@ -51,7 +51,7 @@ def test_training_codes_come_back_from_their_whitened_coordinates(trained):
     "config, what",
     [
         (get_preset("paper")[0], "a scalar network of kind 'transformer'"),
-        (DHNConfig(spacings=(4, 2)), "a model whose finest stage has spacing 2"),
+        (DHNConfig(block_size=2, spacings=(4, 2)), "a model whose finest stage has spacing 2"),
         (DHNConfig(stride=2), "block size 1 with stride 2"),
         (DHNConfig(stride=0), "block size 1 with stride 0"),
         (

@@ -100,14 +100,6 @@ def test_no_byte_can_change_unnoticed(tmp_path):
         assert "\n" not in str(caught.value)
 
 
-def test_a_file_of_before_is_read_with_a_warning(tmp_path):
-    path = tmp_path / "x.safetensors"
-    header = json.dumps({"layout": 3, "version": "0.1.0", "kind": "thing"})
-    save_file({"a": np.zeros(1)}, path, metadata={"dhn": header})
-    with pytest.warns(UserWarning, match="without a checksum, so damage cannot be noticed"):
-        assert load_arrays(path, "thing")[1].keys() == {"a"}
-
-
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

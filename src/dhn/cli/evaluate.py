@@ -84,7 +84,7 @@ def run(args: Arguments) -> Result:
         "periods": horizons(trial),
         "poorly_explained": trial.poor,
         "seconds": elapsed,
-        "training_seconds": model.summary["seconds"],
+        "training_seconds": model.record["seconds"],
         "horizons": {
             int(h): {
                 "mse": float(metrics.mse_normalised[ahead == h][0]),

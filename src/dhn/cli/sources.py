@@ -38,7 +38,7 @@ def describe(run: Path, **files: "tuple[Path, Trajectories] | None") -> dict[str
 
 def find(model: "AbstractAnswers", run: Path, part: str) -> Path | None:
     """The file of this part, if the run knows one and it is still where it was."""
-    known = model.summary.get("data", {})
+    known = model.record.get("data", {})
     if part == "test":
         train = find(model, run, "train")
         return None if train is None else sibling(train, "test")
@@ -61,5 +61,5 @@ def recall(model: "AbstractAnswers", run: Path, part: str) -> "Trajectories | No
         data = read(path)
     except UserError:
         return None
-    kept = model.summary["data"].get(part)
+    kept = model.record["data"].get(part)
     return data if kept is None or data.fingerprint() == kept["fingerprint"] else None

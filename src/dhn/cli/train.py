@@ -115,7 +115,7 @@ def _mechanics(args, data, kept, budget, options, source, notes) -> Result:
     )  # fmt: skip
     physics = model.physics()
     found = {
-        "run": str(args.output), "model": "mechanics", **model.summary, "physics": physics,
+        "run": str(args.output), "model": "mechanics", **model.record, "physics": physics,
         "notes": notes,
     }  # fmt: skip
     return Result(found, lambda console: _draw_physics(console, found))

@@ -41,7 +41,7 @@ class AbstractAnswers(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def summary(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """Seconds of training, size and origin of the training data."""
 
     @property

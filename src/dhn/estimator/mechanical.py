@@ -82,7 +82,7 @@ class Mechanics(AbstractAnswers):
         return self.fitted
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """Seconds, size and origin of the training data."""
         return self.labels["summary"]
 
@@ -124,7 +124,9 @@ class Mechanics(AbstractAnswers):
         found = data.replace(
             q=q, v=v, p=None, q_quantiles=dict(sorted(quantiles.items())), p_quantiles={}
         )
-        sound = np.array(np.isfinite(q).all((1, 2)), ndmin=1)
+        # States before the first measurement are not reconstructed.
+        begun = np.logical_or.accumulate(seen, axis=1) & np.isfinite(data.times)
+        sound = [bool(np.isfinite(row[here]).all()) for row, here in zip(q, begun, strict=True)]
         return Reconstruction(
             trajectories=found,
             codes=np.zeros((len(data), 0)),

@@ -75,7 +75,7 @@ class AbstractNetworkAnswers(AbstractAnswers):
         save(self.trained, path)
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """Steps, seconds, final losses, size and origin of the training data."""
         return self.trained.summary
 

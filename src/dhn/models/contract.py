@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import StateBlock
@@ -125,5 +126,6 @@ def as_forecaster(model: AbstractModel) -> AbstractForecaster:
 
 
 def weights_dtype(model: HasResiduals):
-    """The precision of a model, which is that of its weights."""
-    return jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))[0].dtype
+    """The precision of a model: that of its weights, or JAX's default if it has none."""
+    weights = jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))
+    return weights[0].dtype if weights else jnp.zeros(()).dtype

@@ -70,7 +70,7 @@ def write_run_report(
     if trial is not None:
         sections += [_forecasts(trial), _energy(trial)]
     if isinstance(model, Mechanics):
-        sections += [_physics(model), _origin(run, {"summary": model.summary})]
+        sections += [_physics(model), _origin(run, {"summary": model.record})]
         lead = f"mechanics of {', '.join(model.labels['names'])}, fitted in "
     else:
         made = model.trained
@@ -81,7 +81,7 @@ def write_run_report(
             paragraph("No data were given: `dhn report RUN DATA` adds forecasts against the truth.")
         )
     lead += (
-        f"{duration(model.summary.get('seconds'))} on {model.summary.get('trajectories')} "
+        f"{duration(model.record.get('seconds'))} on {model.record.get('trajectories')} "
         f"trajectories. Written {now()}."
     )
     write_page(output, page(f"Report on {run.name}", lead, opening, sections))
