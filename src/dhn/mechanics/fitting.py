@@ -131,7 +131,7 @@ class _Search:
         ahead = min(longest, int(np.ceil(4 * HALF / self.scale.step)))
         self.windows = windows_of(history, self.scale, ahead, observe)
         self.training = windows_of(train, self.scale, min(ahead, train.states - observe), observe)
-        self.known = all(x in self.names for x in self.windows.names)
+        self.known = all(run_of(x) in self.names for x in self.windows.names)
 
     def problem(self, each: bool) -> Problem:
         """Stretches of the training data, with one system or a system for every run."""
