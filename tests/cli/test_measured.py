@@ -65,7 +65,7 @@ def test_a_run_remembers_its_data(run, place, capsys):
 def test_the_report_finds_test_and_training_data_by_itself(run, place, capsys):
     found = call(capsys, "report", run, "--json")
     text = (run / "report.html").read_text()
-    assert "No data were given" not in text and "least squares on the training data" in text
+    assert "No data were given" not in text and "fitted to the training data" in text
     assert found["mse"] > 0
 
 
@@ -94,7 +94,9 @@ def test_evaluate_counts_coverage_from_many_starting_points(run, place, capsys):
     assert found["forecasts"] > 50
     assert found["period"] == pytest.approx(2 * np.pi / 1.5, rel=0.03)
     assert [row["ahead"] for row in found["periods"]][:2] == ["one state", "0.1 period"]
-    assert {"persistence", "linear (DMD)", "forecast"} <= set(found["periods"][0])
+    assert {"persistence", "linear", "kernel ridge", "nearest window", "forecast"} <= set(
+        found["periods"][0]
+    )
     # Calibrated on these very data, from as many observed states.
     assert abs(found["coverage"]["50 %"] - 0.5) < 0.05
     assert abs(found["coverage"]["90 %"] - 0.9) < 0.05

@@ -119,6 +119,30 @@ def test_mistakes_are_explained(fitted, pendulum):
         fit_mechanics(data, systems="two")
 
 
+def test_uneven_times_are_taken_as_they_are(fitted):
+    data, t, y = uneven()
+    found = fitted.forecast(data[:, :60], times=t[60:80])
+    np.testing.assert_allclose(found.mean[0], y[60:80], atol=0.025)
+
+
+def uneven():
+    """Jitter of a third of a step and two thirds of the rows: data, times and readings."""
+    rng = np.random.default_rng(5)
+    t = np.arange(300) * STEP + rng.uniform(0, STEP / 3, 300)
+    fine, q = swing(GRAVITY, VISCOUS, 0.0, 0.9, 3200, STEP / 10)
+    y = np.interp(t, fine, q[:, 0])[:, None] + rng.normal(0, 0.005, (300, 1))
+    keep = np.sort(rng.choice(300, 200, replace=False))
+    data = runs([y[keep]], [t[keep]])
+    return data, t[keep], y[keep]
+
+
+@pytest.mark.slow
+def test_a_fit_to_uneven_times():
+    data = uneven()[0]
+    model = fit_mechanics(data, groups=())
+    assert term(model, "potential", "sine")["value"] == pytest.approx(GRAVITY, rel=0.01)
+
+
 def test_dry_friction_is_found_beside_a_slow_sensor_error():
     t, q = swing(GRAVITY, 0.02, 0.06, 1.3, 700)
     rng = np.random.default_rng(1)

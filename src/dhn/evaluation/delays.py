@@ -22,7 +22,7 @@ MOST = 2500
 FEWER = 1000
 """Training windows while settings are chosen."""
 DELAYS = {"linear": (4, 8, 16, 24, 32), "kernel ridge": (8, 12, 16), "nearest window": (4, 8, 16)}
-RIDGES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+RIDGES = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 WIDTHS = (1.0, 3.0, 10.0)
 """Widths of the kernel over the median distance of two windows."""
 NEIGHBOURS = (1, 3)
@@ -129,24 +129,24 @@ def _fitted(
             continue
         fits = [_FIT[name](x, winding) for x in lessons]
         for setting in _SETTINGS[name]:
-            said = f"{_said(name, setting)}, {how}"
-            if only is not None and only != said:
+            words = f"{_words(name, setting)}, {how}"
+            if only is not None and only != words:
                 continue
             makers = [fit(*setting) for fit in fits]
             if ahead == 1:
                 makers = [_iterated(x, steps) for x in makers]
-            yield said, [_last(x, delays) for x in makers]
+            yield words, [_last(x, delays) for x in makers]
         if steps == 1:
             return
 
 
-def _said(name: str, setting: tuple[float | int, ...]) -> str:
-    words = {
+def _words(name: str, setting: tuple[float | int, ...]) -> str:
+    names = {
         "linear": ("ridge",),
         "kernel ridge": ("width", "ridge"),
         "nearest window": ("nearest",),
     }
-    return ", ".join(f"{word} {x:g}" for word, x in zip(words[name], setting, strict=True))
+    return ", ".join(f"{word} {x:g}" for word, x in zip(names[name], setting, strict=True))
 
 
 def _lessons(train: Trajectories, rows: np.ndarray, delays: int, steps: int, most: int) -> _Lessons:

@@ -19,8 +19,11 @@ KNOTS = 12
 """Horizons, evenly spread over those that validation reaches, at which factors are set."""
 POWERS = (0.0, 0.5, 1.0)
 """How the spread may grow with the motion's amplitude: not at all, as its root, in proportion."""
-LEAST, MOST = 0.1, 10.0
-"""Amplitudes beyond these multiples of the training data's are taken as these."""
+LEAST, MOST = 0.5, 2.0
+"""Amplitudes beyond these multiples of the training data's are taken as these: no power law holds
+further."""
+PENALTY = 0.05
+"""Nats a measurement that a power of one must gain over none."""
 
 
 @final
@@ -93,7 +96,7 @@ def calibrated(
         np.abs(errors(found.mean, x, mechanics.layout.angles)) * scale
         for (x, found), scale in zip(parts, scales, strict=True)
     ]
-    power = min(POWERS, key=lambda p: (_cost(parts, off, p), p))
+    power = min(POWERS, key=lambda p: _cost(parts, off, p) + PENALTY * p)
     ratios = [e / _spread(found, power) for (_, found), e in zip(parts, off, strict=True)]
     ahead = validation[0].ahead
     last = len(ahead)
@@ -125,7 +128,7 @@ def calibrated(
 
 
 def _cost(parts: list[tuple[Windows, Forecasts]], off: list[np.ndarray], power: float) -> float:
-    """Negative log-likelihood a measurement, with the best common factor; ties within 0.01."""
+    """Negative log-likelihood a measurement, with the best common factor."""
     ratios, logs = [], []
     for (_, found), e in zip(parts, off, strict=True):
         sd = _spread(found, power)
@@ -133,7 +136,7 @@ def _cost(parts: list[tuple[Windows, Forecasts]], off: list[np.ndarray], power: 
         ratios.append((e / sd)[good])
         logs.append(np.log(sd[good]))
     ratio = np.concatenate(ratios)
-    return round(float(np.log(np.sqrt((ratio**2).mean())) + np.concatenate(logs).mean()), 2)
+    return float(np.log(np.sqrt((ratio**2).mean())) + np.concatenate(logs).mean())
 
 
 def _covered(windows: Windows) -> float:

@@ -131,7 +131,7 @@ class _Search:
         ahead = min(longest, int(np.ceil(4 * HALF / self.scale.step)))
         self.windows = windows_of(history, self.scale, ahead, observe)
         self.training = windows_of(train, self.scale, min(ahead, train.states - observe), observe)
-        self.known = all(x in self.names for x in self.windows.names)
+        self.known = all(run_of(x) in self.names for x in self.windows.names)
 
     def problem(self, each: bool) -> Problem:
         """Stretches of the training data, with one system or a system for every run."""
@@ -231,6 +231,7 @@ class _Search:
             kept = self.evident(best, slow) and bool(slow.error < best.error / WORST)
             self.note("slow error", slow, best.error, kept)
             best = slow if kept else best
+        dropped: list[str] = []
         while open_ and time.monotonic() < self.deadline:
             found: dict[str, _Candidate] = {}
             for name in open_:
@@ -245,12 +246,12 @@ class _Search:
             gains = bool(sure) and bool(sure[name].error < KEEP * best.error)
             for other, one in found.items():
                 self.note(other, one, best.error, gains and other == name)
-            if not gains:
-                break
-            # What made things worse is not tried again.
-            open_ = [
-                x for x in open_ if x != name and (x not in found or found[x].error < best.error)
-            ]
+            if not gains:  # what made things worse before may help beside what was added since
+                open_, dropped = dropped, []
+                continue
+            worse = [x for x in found if x != name and not found[x].error < best.error]
+            open_ = [x for x in open_ if x != name and x not in worse]
+            dropped += worse
             best = found[name]
         return self.backward(best)
 

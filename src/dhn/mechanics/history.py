@@ -4,12 +4,15 @@ import numpy as np
 
 from dhn.trajectories import Trajectories
 
+LOST = 8
+"""States that may be lost between two parts of a run."""
+
 
 def with_history(before: Trajectories, data: Trajectories, observe: int) -> Trajectories:
     """Put the last states of `before` in front of runs that continue them.
 
-    A run continues another if both have the same id and it begins within two steps of its end.
-    The others begin with their own first states.
+    A run continues another if both have the same id and it begins within a few steps of its end;
+    states lost between them stay lost. The others begin with their own first states.
 
     Arguments: before, data: parts of the same runs; observe: how many states to put in front.
     Returns: positions with `observe` more states where there were any.
@@ -23,12 +26,16 @@ def with_history(before: Trajectories, data: Trajectories, observe: int) -> Traj
         j = rows.get(name)
         if j is not None and length > 1:
             end = int(before.lengths[j])
-            gap = t[0] - before.times[j, end - 1]
-            if 0 < gap <= 2 * np.median(np.diff(t)):
-                head = slice(max(0, end - observe), end)
-                q = np.concatenate([_turned(before.q[j, head], q, data.angles), q])
-                t = np.concatenate([before.times[j, head], t])
-                known = np.concatenate([np.asarray(before.known)[j, head], known])
+            last, step = before.times[j, end - 1], float(np.median(np.diff(t)))
+            lost = round((t[0] - last) / step) - 1
+            if last < t[0] and lost <= LOST:
+                head = slice(max(0, end - observe + max(lost, 0)), end)
+                between = np.linspace(last, t[0], max(lost, 0) + 2)[1:-1]
+                empty = np.full((len(between), data.dim), np.nan)
+                q = np.concatenate([_turned(before.q[j, head], q, data.angles), empty, q])
+                t = np.concatenate([before.times[j, head], between, t])
+                gone = np.zeros(len(between), bool)
+                known = np.concatenate([np.asarray(before.known)[j, head], gone, known])
         qs.append(q)
         ts.append(t)
         knowns.append(known)

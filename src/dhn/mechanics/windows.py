@@ -6,13 +6,15 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
+from dhn.errors import UserError
 from dhn.mechanics.predicting import Mechanics, predict
 from dhn.mechanics.rows import Run, Scale, filled, measured
 from dhn.trajectories import Trajectories
-from dhn.trajectories.origins import origins
 
 OBSERVED = 32
 """Positions that a forecast starts from."""
+LEAST = 4
+"""Measurements among the observed states."""
 MOST = 128
 """Windows of a validation part."""
 
@@ -43,8 +45,33 @@ def windows_of(
     Arguments: data; scale; ahead: states to forecast; observe: states to see; most: windows.
     Returns: the windows.
     """
-    found = origins(data, observe, ahead, start_from=1, most=most)
-    return windows_from(found, scale, observe)
+    seen = measured(data)[1].any(-1)
+    starts = [
+        (i, k)
+        for i, length in enumerate(data.lengths)
+        for k in range(int(length) - observe)
+        if seen[i, k + observe - 1] and seen[i, k : k + observe].sum() >= LEAST
+    ]
+    if not starts:
+        raise UserError(
+            f"no run has {observe} states with {LEAST} measurements among them and states to "
+            f"forecast behind them; give longer runs or observe fewer."
+        )
+    kept = np.linspace(0, len(starts) - 1, min(most, len(starts))).round().astype(int)
+    rows, firsts = np.array(starts)[kept].T
+    columns = firsts[:, None] + np.arange(observe + ahead)
+    inside = columns < data.states
+    columns = np.minimum(columns, data.states - 1)
+    t = data.times[rows[:, None], columns]
+    step = float(np.nanmedian(np.diff(data.times, axis=1)))
+    good = inside & np.isfinite(t)
+    behind = np.cumsum(~good, axis=1)  # padding has times, too
+    t = np.where(good, t, np.nanmax(np.where(good, t, np.nan), axis=1)[:, None] + step * behind)
+    q = np.where(good[..., None], data.q[rows[:, None], columns], np.nan)
+    known = good & np.asarray(data.known)[rows[:, None], columns]
+    ids = tuple(f"{data.ids[i]}@{k}" for i, k in zip(rows, firsts, strict=True))
+    cut = Trajectories(q=q, t=t, known=known, angles=data.angles, ids=ids)
+    return windows_from(cut, scale, observe)
 
 
 def windows_from(data: Trajectories, scale: Scale, observe: int) -> Windows:
