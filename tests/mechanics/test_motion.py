@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dhn.mechanics.layout import Layout
+from dhn.mechanics.layout import NEVER_NEGATIVE, Layout
 from dhn.mechanics.motion import acceleration, advance, energy, friction, mass_matrix
 
 LAYOUTS = [(True,), (False,), (True, True), (False, False), (False, True), (True, True, True)]
@@ -22,7 +22,7 @@ def coefficients(layout: Layout, blocks: tuple[str, ...], seed: int = 0) -> np.n
     for name in blocks:
         place = layout.slices[name]
         theta[place] = 0.3 * rng.standard_normal(place.stop - place.start)
-    for name in ("viscous", "dry", "drag"):
+    for name in NEVER_NEGATIVE:
         theta[layout.slices[name]] = np.abs(theta[layout.slices[name]])
     return theta
 
@@ -64,7 +64,7 @@ def test_the_mass_matrix_is_positive_definite_everywhere(angles):
 def test_friction_never_does_work(angles):
     layout = Layout(angles)
     with jax.enable_x64(True):
-        theta = jnp.asarray(coefficients(layout, ("viscous", "dry", "drag")))
+        theta = jnp.asarray(coefficients(layout, NEVER_NEGATIVE))
         for v in np.random.default_rng(0).standard_normal((50, layout.dim)):
             assert v @ friction(layout, theta, v, np.full(layout.dim, WIDTH)) < 0
 
@@ -82,7 +82,7 @@ def test_energy_never_grows_and_is_kept_without_friction():
     kept = coefficients(layout, ("inertia", "sine"), 2)
     kept[layout.slices["sine"]] = 1.0
     lossy = kept.copy()
-    for name in ("viscous", "dry", "drag"):
+    for name in NEVER_NEGATIVE:
         lossy[layout.slices[name]] = 0.02
     with jax.enable_x64(True):
         for theta, drop in ((kept, False), (lossy, True)):

@@ -55,6 +55,7 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
         "cube": ("potential", force / size**3),
         "link_square": ("potential", force / size**2), "link_cube": ("potential", force / size**3),
         "viscous": ("friction", force * time / size), "dry": ("friction", force),
+        "stribeck": ("friction", force),
         "drag": ("friction", force * time**2 / size**2),
         "phase": ("sensor", np.ones(d)), "even": ("sensor", size), "odd": ("sensor", size),
         "even2": ("sensor", size), "odd2": ("sensor", size),

@@ -36,9 +36,9 @@ DIFFERENT = 0.5
 """Runs are different systems from the start if coefficients of their own halve the error."""
 HALF = np.pi
 """Half a period in scaled time."""
-AFTER: dict[str, str] = {"sensor, second order": "sensor"}
+AFTER: dict[str, str] = {"sensor, second order": "sensor", "Stribeck friction": "dry friction"}
 """Groups that make sense only after another."""
-OWN = ("inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag")
+OWN = ("inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag", "stribeck")
 """Coefficients that differ between systems of a family: lengths, masses, friction."""
 TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20
 TRIAL_GAIN = 0.5
@@ -253,6 +253,8 @@ class _Search:
             open_ = [x for x in open_ if x != name and x not in worse]
             dropped += worse
             best = found[name]
+            if not open_:
+                open_, dropped = dropped, []
         return self.backward(best)
 
     def backward(self, best: _Candidate) -> _Candidate:
@@ -287,7 +289,7 @@ class _Search:
         theta, places = best.scored.theta.copy(), self.layout.slices
         if name == "slow error":
             theta[:, places["log_slow"]] = theta[:, places["log_white"]]
-        for block in ("dry", "drag"):
+        for block in ("dry", "drag", "stribeck"):
             if block in GROUPS[name]:
                 theta[:, places[block]] = 1e-4
         return self.fitted(theta, (*best.groups, name), best.each, TRIAL_ITERATIONS)

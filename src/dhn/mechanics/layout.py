@@ -15,18 +15,19 @@ PER_PAIR = ("inertia", "stiffness")
 PER_COORDINATE = (
     "phase", "sine", "cosine", "sine2", "cosine2", "force", "square", "cube",
     "link_square", "link_cube",
-    "viscous", "dry", "drag",
+    "viscous", "dry", "drag", "stribeck",
     "even", "odd", "even2", "odd2", "marker_even", "marker_odd",
     "log_white", "log_kick", "log_slow", "log_slow_time",
 )  # fmt: skip
 """Blocks with one entry for each coordinate."""
 
-NEVER_NEGATIVE = ("viscous", "dry", "drag")
+NEVER_NEGATIVE = ("viscous", "dry", "drag", "stribeck")
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "slow error": ("log_slow", "log_slow_time"),
     "dry friction": ("dry",),
     "drag": ("drag",),
+    "Stribeck friction": ("stribeck",),
     "sensor": ("even", "odd"),
     "sensor, second order": ("even2", "odd2"),
     "marker": ("marker_even", "marker_odd"),
@@ -149,7 +150,15 @@ class Layout:
         Returns: (P,) one over the variance.
         """
         precision = np.zeros(self.size)
-        widths = {"dry": 0.3, "drag": 0.3, "sine2": 0.3, "cosine2": 0.3, "square": 0.5, "cube": 0.5}
+        widths = {
+            "dry": 0.3,
+            "drag": 0.3,
+            "stribeck": 0.3,
+            "sine2": 0.3,
+            "cosine2": 0.3,
+            "square": 0.5,
+            "cube": 0.5,
+        }
         widths |= {"link_square": 0.5, "link_cube": 0.5}
         widths |= {k: 0.1 for k in ("even", "odd", "even2", "odd2", "marker_even", "marker_odd")}
         widths |= {"log_slow_time": 1.5, "log_slow": 3.0, "log_kick": 3.0, "phase": 0.3}

@@ -10,7 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from dhn.mechanics.layout import Layout, Numbers
+from dhn.mechanics.layout import NEVER_NEGATIVE, Layout, Numbers
+
+STRIBECK = 12.0
+"""Rate at which dry friction has fallen from its value near rest, over the width of its smoothing:
+half the spread of the rate."""
 
 
 def constant_masses(layout: Layout, theta: Float[Numbers, " P"]) -> Float[Numbers, "d d"]:
@@ -108,10 +112,11 @@ def friction(
     Arguments: layout; theta: (P,); v: (d,); width: (d,) rate at which dry friction is smoothed.
     Returns: (d,).
     """
-    part = {name: theta[layout.slices[name]] for name in ("viscous", "dry", "drag")}
+    part = {name: theta[layout.slices[name]] for name in NEVER_NEGATIVE}
     rate = joint_rates(layout, v)
     at_joint = (part["viscous"] + part["drag"] * jnp.abs(rate)) * rate
-    at_joint += part["dry"] * jnp.tanh(rate / width)
+    slow = part["stribeck"] * jnp.exp(-((rate / (STRIBECK * width)) ** 2))
+    at_joint += (part["dry"] + slow) * jnp.tanh(rate / width)
     next_joint = jnp.where(_chained(layout), at_joint, 0.0)
     return jnp.concatenate([next_joint[1:], jnp.zeros(1)]) - at_joint
 
