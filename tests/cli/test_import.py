@@ -120,7 +120,7 @@ def test_mistakes_are_one_line_and_leave_nothing_behind(call, runs, tmp_path, ar
     [
         (("run0.csv", "-o", "run0.csv"), "run0.csv is an input and would be replaced"),
         (("run0.csv", "-o", "./run0.csv"), "run0.csv is an input and would be replaced"),
-        (("link.csv", "-o", "run0.csv"), "link.csv is an input and would be replaced"),
+        (("link.csv", "-o", "run0.csv"), "run0.csv is an input and would be replaced"),
         (("run-train.csv", "-o", "run.csv", "--split", "0.5,0.5"), "run-train.csv is an input"),
         (("run0.csv", "-o", "out.xlsx"), "the ending '.xlsx' is not one of .npz, .csv"),
         (("run0.csv", "-o", "out"), "the ending '' is not one of .npz, .csv"),

@@ -14,8 +14,6 @@ from dhn.cli import main
 from dhn.cli.sources import sibling
 
 ROOT = Path(__file__).parents[2]
-SMALL = ("width=8", "depth=1", "latent_size=1", "batch_size=32", "warmup=5")
-SETTINGS = [word for name in SMALL for word in ("--set", name)]
 
 
 def call(capsys, *argv, code=0):
@@ -48,13 +46,13 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(place):
-    argv = ["train", place / "x-train.npz", "-o", place / "run", "--steps", 60, *SETTINGS, "--json"]
+    argv = ["train", place / "x-train.npz", "-o", place / "run", "--json"]
     assert main([str(word) for word in argv]) == 0
     return place / "run"
 
 
 def test_a_run_remembers_its_data(run, place, capsys):
-    kept = dhn.load(run).trained.summary["data"]
+    kept = dhn.load(run).record["data"]
     train = dhn.read(place / "x-train.npz")
     assert kept["train"]["path"] == str(place / "x-train.npz")
     assert kept["train"]["fingerprint"] == train.fingerprint()
@@ -72,14 +70,14 @@ def test_the_report_finds_test_and_training_data_by_itself(run, place, capsys):
 def test_data_that_changed_are_not_taken_for_the_old_ones(run, place, capsys, tmp_path):
     copy = tmp_path / "moved"
     copy.mkdir()
-    for name in ("model.safetensors", "metrics.jsonl"):
+    for name in ("mechanics.safetensors",):
         (copy / name).write_bytes((run / name).read_bytes())
     from dhn.cli.sources import recall
 
     model = dhn.load(copy)
     assert recall(model, copy, "train") is not None
     changed = dhn.read(place / "x-train.npz")
-    made = model.trained.summary["data"]["train"]
+    made = model.record["data"]["train"]
     other = tmp_path / "x-train.npz"
     dhn.write(changed[:, :100], other)
     made["path"], made["from_run"] = str(other), "../x-train.npz"
@@ -97,9 +95,9 @@ def test_evaluate_counts_coverage_from_many_starting_points(run, place, capsys):
     assert {"persistence", "linear", "kernel ridge", "nearest window", "forecast"} <= set(
         found["periods"][0]
     )
-    # Calibrated on these very data, from as many observed states.
-    assert abs(found["coverage"]["50 %"] - 0.5) < 0.05
-    assert abs(found["coverage"]["90 %"] - 0.9) < 0.05
+    # Widened where validation is short, so that bands may hold more than they claim.
+    assert 0.45 < found["coverage"]["50 %"] < 0.8
+    assert found["coverage"]["90 %"] > 0.85
     assert "0.5 period" in call(capsys, *argv[:-1])
 
 

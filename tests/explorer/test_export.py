@@ -55,8 +55,10 @@ def test_training_codes_come_back_from_their_whitened_coordinates(trained):
         (DHNConfig(stride=2), "block size 1 with stride 2"),
         (DHNConfig(stride=0), "block size 1 with stride 0"),
         (
-            DHNConfig(linked=False, inference=DenoisingConfig(start="noise")),
-            "two networks that denoise from noise",
+            DHNConfig(
+                linked=False, denoising_weight=1.0, inference=DenoisingConfig(noisy_rounds=10)
+            ),
+            "two networks with 10 noisy rounds",
         ),
         (HNNConfig(), "a model of kind 'hnn'"),
     ],
@@ -66,7 +68,7 @@ def test_a_form_that_the_page_cannot_run_is_refused_in_one_line(config, what):
         check_form(config)
     assert str(error.value) == (
         "the explorer runs a DHN with an MLP, 1 <= stride <= block_size, spacing 1 and, for two "
-        f"networks, denoising from persistence; this is {what}. Train with the default preset."
+        f"networks, clean rounds alone; this is {what}. Train with the default preset."
     )
 
 

@@ -81,7 +81,7 @@ def test_a_trajectory_that_cannot_be_started_is_left_out_and_counted(place, caps
 @pytest.mark.parametrize("observe", [0, 41, 99])
 def test_nothing_to_observe_or_to_predict(place, observe, capsys):
     report(place, place / "run", place / "test.npz", "--observe", observe, code=2)
-    assert "--observe must" in capsys.readouterr().err or observe == 0
+    assert "the observed states must number" in capsys.readouterr().err or observe == 0
 
 
 def test_results_are_redrawn(tmp_path, capsys):

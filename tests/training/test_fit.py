@@ -118,9 +118,7 @@ def test_second_sigint_aborts_at_once(tmp_path, monkeypatch):
 def test_python_hears_signals_while_steps_run():
     """The handler of a signal runs during a long chunk, not after it."""
     model, data, scaler = problem()
-    session = Session(
-        model, data, scaler, recipe(), None, None, False, Silent(), Options(1e9, 1.0, False)
-    )
+    session = Session(model, data, scaler, recipe(), None, None, False, Silent(), Options(1e9, 1.0))
     state, _, _ = take_steps(session.run, session.state, 0)
     state, _, seconds = take_steps(session.run, state, 500)
     heard = []

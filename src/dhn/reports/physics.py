@@ -34,7 +34,7 @@ def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
             found.append("sensor: " + _joined(_plain(x, known) for x in system["sensor"]))
         per = ", ".join(f"{x:.4g}" for x in system["frequencies"])
         found.append(f"frequencies of small motions, per unit of time: {per or 'none'}")
-        noise = [f"{known[x['coordinate']]} {x['white']:.2g}" for x in system["noise"]]
+        noise = [_noise(x, known) for x in system["noise"]]
         found.append("measurement noise: " + ", ".join(noise))
     kept = [stage["name"] for stage in physics["stages"] if stage["kept"]]
     left = [stage["name"] for stage in physics["stages"] if not stage["kept"]]
@@ -51,6 +51,13 @@ def _value(entry: dict[str, Any]) -> str:
     return f"{entry['value']:.5g} ± {entry['error']:.2g}"
 
 
+def _noise(entry: dict[str, Any], names: list[str]) -> str:
+    slow = ""
+    if "slow" in entry:
+        slow = f" and a slow error of {entry['slow']:.2g} over {entry['slow_time']:.2g}"
+    return f"{names[entry['coordinate']]} {entry['white']:.2g}{slow}"
+
+
 def _mass(entry: dict[str, Any], names: list[str]) -> str:
     i, j = entry["i"], entry["j"]
     angle = "" if entry["depends"] == "constant" or i == j else f" cos({names[i]} - {names[j]})"
@@ -58,6 +65,9 @@ def _mass(entry: dict[str, Any], names: list[str]) -> str:
 
 
 def _term(entry: dict[str, Any], names: list[str]) -> str:
+    if entry["term"] == "stiffness":
+        i, j = names[entry["i"]], names[entry["j"]]
+        return f"({_value(entry)}) {i if i == j else f'{i} {j}'} (stiffness)"
     at = entry["coordinate"]
     shape = TERMS[entry["term"]].format(q=names[at], before=names[max(at - 1, 0)])
     return f"({_value(entry)}) {shape}"
