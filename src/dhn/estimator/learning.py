@@ -11,11 +11,15 @@ import numpy as np
 from dhn.codes.autodecode import CodePrior
 from dhn.estimator.asking import answer, ask
 from dhn.estimator.trained import TrainedModel
+from dhn.estimator.turns import NOISY, SHARES, noise_per_step, smooth_start, with_states
+from dhn.models.contract import AbstractModel
 from dhn.models.registry import build_model
 from dhn.reconstruct.bands import Bands, horizons
+from dhn.reconstruct.engine import refine
 from dhn.reconstruct.guess import Examples
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import FitResult, fit
+from dhn.training.pace import CLOCKS
 from dhn.training.prepare import make_context, usable_states
 from dhn.training.validation import choose_split
 from dhn.trajectories.container import Trajectories
@@ -24,6 +28,8 @@ from dhn.trajectories.scaling import Scaler
 
 OBSERVED = 16
 """States that a forecast is usually made from."""
+LEAST_SHARE = 0.1
+"""Of a budget that each training of a sequence gets, however long reconstruction took."""
 HELD_OUT = 64
 """Held-out trajectories that set the error bands: enough for 90 % quantiles."""
 
@@ -53,23 +59,67 @@ def learn(
         The trained model, with error bands of the bare posterior.
     """
     scaler = Scaler.fit(train)
+    noise, share = noise_per_step(train, scaler)
+    if share > NOISY:
+        return _learn_in_turns(
+            train, config, training, scaler, noise, budget, directory, resume, progress
+        )
     context = make_context(train, scaler)
-    with jax.enable_x64(training.precision == "float64"):
-        fresh = build_model(config, context, jr.key(training.seed))
     found = fit(
-        fresh, train, scaler, training,
+        _fresh(config, context, training), train, scaler, training,
         budget=budget, directory=directory, resume=resume, progress=progress,
     )  # fmt: skip
-    return _packed(train, config, training, scaler, context, found)
+    return _packed(train, config, training, scaler, context, noise, found)
 
 
-def _packed(train, config, training, scaler, context, found: FitResult) -> TrainedModel:
+def _fresh(config, context, training) -> AbstractModel:
+    with jax.enable_x64(training.precision == "float64"):
+        return build_model(config, context, jr.key(training.seed))
+
+
+def _learn_in_turns(
+    train, config, training, scaler, noise, budget, directory, resume, progress
+) -> TrainedModel:
+    """Training and reconstruction of the training set in turns; see `turns`."""
+    clock = CLOCKS[training.clock]
+    started = clock()
+    values = np.concatenate(scaler.transform(train), axis=-1)
+    known = np.asarray(train.known)[..., None] & np.isfinite(values)
+    row = np.concatenate(noise)
+    states = smooth_start(np.where(known, values, 0.0), known, row)
+    model = codes = trained = None
+    for number, share in enumerate(SHARES):
+        last = number + 1 == len(SHARES)
+        seconds = None
+        if budget is not None:
+            left = budget - (clock() - started)
+            seconds = max(left * share / sum(SHARES[number:]), LEAST_SHARE * budget)
+        steps = max(1, round(training.steps * share))
+        recipe = training.model_copy(update={"steps": steps})
+        data = with_states(train, scaler, states)
+        context = make_context(data, scaler)
+        folder = directory
+        if directory is not None and not last:
+            folder = Path(directory) / f"turn{number}"
+        found = fit(
+            _fresh(config, context, training) if model is None else model, data, scaler, recipe,
+            budget=seconds, directory=folder, resume=resume, progress=progress, codes=codes,
+        )  # fmt: skip
+        model, codes = found.model, np.asarray(found.codes)
+        trained = _packed(data, config, training, scaler, context, noise, found)
+        if not last:
+            states = refine(
+                trained.knowledge, values, known, np.broadcast_to(row, values.shape), states, codes
+            )
+    assert trained is not None
+    whole = {"seconds": clock() - started, "fingerprint": train.fingerprint()}
+    return dataclasses.replace(trained, summary={**trained.summary, **whole})
+
+
+def _packed(train, config, training, scaler, context, noise, found: FitResult) -> TrainedModel:
     states = np.concatenate(scaler.transform(train), axis=-1)
     states = np.where(usable_states(train)[..., None], states, np.nan)
     codes = np.asarray(found.codes)
-    noise = np.zeros((2, train.dim))
-    if train.noise is not None:
-        noise = np.nan_to_num(scaler.scaled_noise(train.noise))
     return TrainedModel(
         model=found.model,
         config=config,

@@ -142,6 +142,41 @@ def reconstruct(
         return job.posterior(path, whole, prior_all, knowledge.examples, samples)
 
 
+def refine(
+    knowledge: Knowledge,
+    values: Float[np.ndarray, "n T m"],
+    known: Bool[np.ndarray, "n T m"],
+    noise: Float[np.ndarray, "n T m"],
+    states: Float[np.ndarray, "n T m"],
+    codes: Float[np.ndarray, "n k"],
+) -> Float[np.ndarray, "n T m"]:
+    """The most probable states, from states and codes that are nearly right already.
+
+    Arguments:
+        knowledge: Model, prior of codes and what training left for first guesses.
+        values, known, noise: As in `reconstruct`.
+        states, codes: Where the iteration begins.
+
+    Returns:
+        States; those of trajectories that did not converge stay as they were.
+    """
+    prior = knowledge.prior
+    values = np.where(known, values, 0.0)
+    weight = np.where(known, 1.0 / np.maximum(noise, least_noise(knowledge)) ** 2, 0.0)
+    rows = np.arange(len(values))
+    with jax.enable_x64(True):
+        job = _Job(
+            _double(knowledge.model), prior, values, weight, nothing_between(*values.shape),
+            Smoother(),
+        )  # fmt: skip
+        start = (codes - prior.mean) @ np.linalg.pinv(prior.basis).T
+        path = job.solve(rows, states[:, : job.span], start, job.global_prior(rows))
+    found = np.array(states)
+    good = path.converged & (path.misfit < POOR)
+    found[good, : job.span] = path.states[good]
+    return found
+
+
 def _better(path: _Path, rows: Int[np.ndarray, " k"], other: _Path) -> _Path:
     """`path` with those of `rows` replaced that `other` fits better."""
     better = other.misfit < path.misfit[rows]

@@ -123,17 +123,8 @@ def join_known(
     Returns:
         The joined states, and the row of the nearest example for each trajectory.
     """
-    n, T, m = values.shape
-    d = m // 2
-    time = np.arange(T)
-    found = np.full((n, T, m), np.nan)
-    for j in range(m):
-        patterns, inverse = np.unique(known[:, :, j], axis=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            at = np.flatnonzero(pattern)
-            if len(at):
-                rows = np.flatnonzero(inverse == number)
-                found[rows, :, j] = _join(time, at, values[rows][:, at, j])
+    T, d = values.shape[1], values.shape[2] // 2
+    found = join_all(values, known)
     nearest = _nearest(np.where(known, values, np.nan), examples)
     never = ~np.logical_or.reduce(known, axis=1)
     example = _lengthened(examples.states, T)
@@ -143,6 +134,23 @@ def join_known(
             change = np.gradient(found[i, :, :d], axis=0)
             found[i][:, d:] = np.where(never[i, d:], change @ examples.momentum.T, found[i][:, d:])
     return np.nan_to_num(found), nearest
+
+
+def join_all(
+    values: Float[np.ndarray, "n T m"], known: Bool[np.ndarray, "n T m"]
+) -> Float[np.ndarray, "n T m"]:
+    """Splines through the known numbers, constant outside them; NaN where none is known."""
+    n, T, m = values.shape
+    time = np.arange(T)
+    found = np.full((n, T, m), np.nan)
+    for j in range(m):
+        patterns, inverse = np.unique(known[:, :, j], axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            at = np.flatnonzero(pattern)
+            if len(at):
+                rows = np.flatnonzero(inverse == number)
+                found[rows, :, j] = _join(time, at, values[rows][:, at, j])
+    return found
 
 
 def _join(time: np.ndarray, at: np.ndarray, values: Float[np.ndarray, "k a"]) -> np.ndarray:

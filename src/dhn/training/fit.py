@@ -4,6 +4,8 @@ import math
 from pathlib import Path
 
 import jax
+import numpy as np
+from jaxtyping import Float
 
 from dhn.errors import UserError
 from dhn.models.contract import AbstractModel
@@ -31,6 +33,7 @@ def fit(
     progress: bool = True,
     checkpoint_seconds: float = 30.0,
     chunk_seconds: float = CHUNK_SECONDS,
+    codes: Float[np.ndarray, "n k"] | None = None,
 ) -> FitResult:
     """Train `model` on `data`, for `config.steps` steps or for about `budget` seconds.
 
@@ -46,6 +49,9 @@ def fit(
     last checkpoint, or begins if there is none, so that a queue may run the same call again and
     again.
 
+    `codes`, one row a trajectory, are where the codebook begins instead of the recipe's start: a
+    warm start goes with a model whose weights belong to them.
+
     The last weights are returned, where the learning rate has come to rest, unless an earlier
     validation loss was less than half as large.
     """
@@ -59,6 +65,8 @@ def fit(
         # Without a folder nothing can be saved, and a signal keeps its usual meaning.
         watch_signals(directory is not None) as interruption,
     ):
-        session = Session(model, data, scaler, config, budget, directory, resume, shown, options)
+        session = Session(
+            model, data, scaler, config, budget, directory, resume, shown, options, codes
+        )
         session.train(interruption)
         return session.result()

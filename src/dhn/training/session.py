@@ -83,6 +83,7 @@ class Session:
         resume: bool,
         shown: AbstractProgress,
         options: Options,
+        codes: Float[np.ndarray, "n k"] | None = None,
     ):
         self.clock = CLOCKS[config.clock]
         self.started = self.clock()
@@ -103,7 +104,7 @@ class Session:
             seed=jnp.asarray(config.seed % 2**32, jnp.uint32),
             total_steps=jnp.asarray(config.steps, jnp.int32),
         )
-        self.state = initial_state(model, arrays.states.q.shape[0], config)
+        self.state = initial_state(model, arrays.states.q.shape[0], config, codes)
         self.plan = Plan(config.steps, budget)
         self.planned = budget is None
         self.chunks = Chunks(1, options.chunk_seconds)

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Key, PyTree
 
@@ -103,21 +104,31 @@ def _muon() -> optax.GradientTransformation:
     return optax.contrib.muon(-1.0, consistent_rms=0.2, muon_weight_dimension_numbers=matrices)
 
 
-def initial_state(model: AbstractModel, trajectories: int, config: TrainingConfig) -> TrainState:
+def initial_state(
+    model: AbstractModel,
+    trajectories: int,
+    config: TrainingConfig,
+    codes: Float[np.ndarray, "n k"] | None = None,
+) -> TrainState:
+    """The state before the first step; `codes` replaces the first rows of the codebook."""
     dtype = jnp.dtype(config.precision)
     weights = eqx.filter(model, eqx.is_inexact_array)
     weights = jax.tree.map(lambda x: jnp.array(x, dtype), weights)
     average = jax.tree.map(jnp.copy, weights) if config.average > 0 else None
+    codebook = CodebookState.start(
+        jr.fold_in(jr.key(config.seed % 2**32), CODES),
+        trajectories,
+        model.latent_size,
+        config.code_start,
+        dtype,
+    )
+    if codes is not None:
+        rows = codebook.rows.at[: len(codes)].set(jnp.asarray(codes, dtype))
+        codebook = eqx.tree_at(lambda book: book.rows, codebook, rows)
     return TrainState(
         weights=weights,
         optimiser=make_optimiser(config).init(weights),
-        codebook=CodebookState.start(
-            jr.fold_in(jr.key(config.seed % 2**32), CODES),
-            trajectories,
-            model.latent_size,
-            config.code_start,
-            dtype,
-        ),
+        codebook=codebook,
         average=average,
         step=jnp.zeros((), jnp.int32),
     )
