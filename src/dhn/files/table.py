@@ -125,9 +125,10 @@ def from_table(
     if len(table) == 0:
         raise UserError("it has no rows of data below the column names; add one row a state.")
     header = None if table.header is None or columns is not None else parse_header(table.header)
-    if roles is None and header is None:
+    if header is not None:
+        roles = own_roles(header)
+    elif roles is None:
         roles = find_roles(list(table.columns), columns)
-    roles = own_roles(header) if roles is None else roles
     if header is not None:
         _check_own(table, roles, header)
         check_memory(8 * math.prod(header["shape"]), "its trajectories")
