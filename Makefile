@@ -8,7 +8,7 @@ READY := .venv/.ready
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 
-.PHONY: demo test test-all test-browser lint format bench setup clean
+.PHONY: demo test test-all test-browser lint format bench docs package setup clean
 
 demo: $(READY)  ## the main job end to end, into demo/
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh demo
@@ -33,6 +33,15 @@ format: $(READY)  ## mend the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(READY)  ## the documentation site into site/, strictly and without the network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+package: $(READY)  ## wheel and sdist into dist/, checked and tried in a fresh environment
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+	PYTHON=$(BIN)/python bash .ci/wheel
+
 bench: $(READY)  ## speed, each as a ratio against a reference
 	@set -e; for name in simulate step rollout compile growth; do \
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py; done
@@ -40,7 +49,7 @@ bench: $(READY)  ## speed, each as a ratio against a reference
 setup: $(READY)  ## the virtual environment alone
 
 clean:  ## everything that can be made again
-	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis demo
+	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis demo dist site
 
 # Stamped last, so that an interrupted installation is done again.
 $(READY): pyproject.toml

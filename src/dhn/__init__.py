@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from dhn.estimator import Mechanics as Mechanics
     from dhn.estimator import fit as fit
     from dhn.estimator import load as load
+    from dhn.files import as_trajectories as as_trajectories
+    from dhn.files import from_dataframe as from_dataframe
     from dhn.files import read as read
     from dhn.files import write as write
     from dhn.systems import SYSTEMS as SYSTEMS
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from dhn.systems import register as register
     from dhn.systems import simulate as simulate
     from dhn.trajectories import Trajectories as Trajectories
+    from dhn.trajectories import from_xarray as from_xarray
 
 # Public name -> the module it comes from. A new name goes here, above, and into __all__;
 # tests/test_public.py compares the three.
@@ -31,6 +34,9 @@ _WHERE = {
     "register": "dhn.systems",
     "simulate": "dhn.systems",
     "Trajectories": "dhn.trajectories",
+    "from_xarray": "dhn.trajectories",
+    "as_trajectories": "dhn.files",
+    "from_dataframe": "dhn.files",
     "read": "dhn.files",
     "write": "dhn.files",
     "DHN": "dhn.estimator",
@@ -46,7 +52,10 @@ __all__ = [
     "System",
     "Trajectories",
     "UserError",
+    "as_trajectories",
     "fit",
+    "from_dataframe",
+    "from_xarray",
     "get_system",
     "load",
     "read",

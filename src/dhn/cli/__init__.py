@@ -30,6 +30,7 @@ COMMANDS = (
     "report",
     "explore",
     "bench",
+    "doctor",
 )
 
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
@@ -93,8 +94,9 @@ def _dispatch(argv: list[str]) -> int:
 
     refuse_overwriting_inputs(args)
     with logging_to(common.log, verbose=common.verbose, argv=argv):
-        module.run(args).show(as_json=args.json)
-    return 0
+        result = module.run(args)
+        result.show(as_json=args.json)
+    return result.code
 
 
 def _overview() -> str:

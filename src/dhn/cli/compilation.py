@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dhn.estimator import DHN, Mechanics
+    from dhn.estimator import AbstractEstimator, Mechanics
     from dhn.trajectories import Trajectories
 
 
@@ -25,7 +25,7 @@ def use_cache() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
 
 
-def open_run(run: Path, data: Path) -> "tuple[DHN | Mechanics, Trajectories]":
+def open_run(run: Path, data: Path) -> "tuple[AbstractEstimator | Mechanics, Trajectories]":
     """The trained model of a run folder and a file of trajectories to use it on."""
     from dhn.estimator import load
     from dhn.files import read

@@ -20,6 +20,8 @@ class Result:
 
     data: Mapping[str, Any]
     draw: "Callable[[Console], None]"
+    code: int = 0
+    """Exit code of the command; 1 if what was asked for did not work."""
 
     def show(self, *, as_json: bool) -> None:
         """Print the result to standard output."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.estimator.reconstruction import Reconstruction
+from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.trajectories.container import Trajectories
 
 
@@ -16,12 +17,15 @@ class AbstractAnswers(abc.ABC):
     """The questions that networks and mechanical models answer alike."""
 
     @abc.abstractmethod
-    def reconstruct(self, data: Trajectories, *, samples: int = 0, seed: int = 0) -> Reconstruction:
+    def reconstruct(
+        self, data: TrajectoriesLike, *, samples: int = 0, seed: int = 0
+    ) -> Reconstruction:
         """Everything that the known numbers of `data` determine about the rest.
 
         Arguments:
-            data: Trajectories at any times. A number is unknown where it is NaN or its state is
-                not `known`: positions without momenta, one of two angles, gaps, later times.
+            data: Trajectories at any times; also a DataFrame, a Dataset, a dict of arrays or a
+                path. A number is unknown where it is NaN or its state is not `known`: positions
+                without momenta, one of two angles, gaps, later times.
             samples: Paths drawn for the quantiles of later times; 0 uses the linearised posterior.
             seed: Of the samples.
 
@@ -50,7 +54,7 @@ class AbstractAnswers(abc.ABC):
         """(2, d) noise that is assumed of data that state none, in the data's units."""
 
     def forecast(
-        self, observed: Trajectories, steps: int, *, samples: int = 0, seed: int = 0
+        self, observed: TrajectoriesLike, steps: int, *, samples: int = 0, seed: int = 0
     ) -> Trajectories:
         """The observed states followed by `steps` predicted ones, with quantiles.
 
@@ -65,11 +69,12 @@ class AbstractAnswers(abc.ABC):
             Observed and predicted states; `known` is False for predicted ones. Observed states
             keep their measured values.
         """
-        asked = extended(observed, steps, self.time_step)
+        asked = extended(as_trajectories(observed), steps, self.time_step)
         return keep_known(asked, self._view(asked, samples, seed))
 
-    def complete(self, data: Trajectories, observe: int) -> Trajectories:
+    def complete(self, data: TrajectoriesLike, observe: int) -> Trajectories:
         """See the first `observe` states and predict the rest of each trajectory."""
+        data = as_trajectories(data)
         if not 1 <= observe < data.states:
             raise UserError(
                 f"observe must lie between 1 and {data.states - 1}, one less than the "
@@ -77,8 +82,9 @@ class AbstractAnswers(abc.ABC):
             )
         return self.forecast(data[:, :observe], data.states - observe)
 
-    def interpolate(self, sparse: Trajectories, factor: int) -> Trajectories:
+    def interpolate(self, sparse: TrajectoriesLike, factor: int) -> Trajectories:
         """`factor - 1` states between each two of `sparse`, on the model's time grid."""
+        sparse = as_trajectories(sparse)
         step = sparse.time_step / whole("factor", factor)
         if not np.isclose(step, self.time_step, rtol=1e-4):
             raise UserError(
@@ -88,7 +94,7 @@ class AbstractAnswers(abc.ABC):
         fine = refined(sparse, factor)
         return keep_known(fine, self._view(fine))
 
-    def denoise(self, data: Trajectories, *, noise: np.ndarray | None = None) -> Trajectories:
+    def denoise(self, data: TrajectoriesLike, *, noise: np.ndarray | None = None) -> Trajectories:
         """The most probable states given noisy measurements; gaps are filled.
 
         Arguments:
@@ -98,6 +104,7 @@ class AbstractAnswers(abc.ABC):
         Returns:
             States with quantiles; `known` is False everywhere, since all are estimates.
         """
+        data = as_trajectories(data)
         data = data if noise is None else data.replace(noise=np.asarray(noise, float))
         if data.noise is None and not self.assumed_noise.any():
             raise UserError(

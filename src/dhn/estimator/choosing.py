@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from dhn.estimator.kinds import DHN
+from dhn.estimator.kinds import DHN, AbstractEstimator, restored
 from dhn.estimator.mechanical import FILE as MECHANICS
 from dhn.estimator.mechanical import Mechanics
 from dhn.estimator.storage import load_trained
@@ -35,19 +35,15 @@ def fit(train: Trajectories, *, budget: float | None = None, progress: bool = Fa
     return DHN().fit(train, budget=budget, progress=progress, calibrate=True)
 
 
-def load(path: str | os.PathLike[str]) -> DHN | Mechanics:
+def load(path: str | os.PathLike[str]) -> AbstractEstimator | Mechanics:
     """A model saved by `save` or by a training run.
 
     Arguments:
         path: The folder it was saved in.
 
     Returns:
-        The fitted estimator; nothing needs to be repeated.
+        The fitted estimator, of the class that was saved; nothing needs to be repeated.
     """
     if (Path(path) / MECHANICS).is_file():
         return Mechanics.load(path)
-    found = load_trained(Path(path))
-    model = DHN(found.config)
-    model.training = found.training
-    model.fitted = found
-    return model
+    return restored(load_trained(Path(path)))

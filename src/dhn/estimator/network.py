@@ -12,9 +12,9 @@ from dhn.errors import UserError
 from dhn.estimator.answers import AbstractAnswers, whole
 from dhn.estimator.asking import answer, ask, read_back
 from dhn.estimator.reconstruction import Reconstruction
+from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.models.registry import count_parameters
 from dhn.reconstruct.posterior import Posterior, Result
-from dhn.trajectories.container import Trajectories
 
 if TYPE_CHECKING:
     from dhn.estimator.trained import TrainedModel
@@ -28,9 +28,11 @@ class AbstractNetworkAnswers(AbstractAnswers):
     def trained(self) -> "TrainedModel":
         """The trained model that answers."""
 
-    def reconstruct(self, data: Trajectories, *, samples: int = 0, seed: int = 0) -> Reconstruction:
+    def reconstruct(
+        self, data: TrajectoriesLike, *, samples: int = 0, seed: int = 0
+    ) -> Reconstruction:
         """See `AbstractAnswers.reconstruct`."""
-        trained = self.trained
+        trained, data = self.trained, as_trajectories(data)
         asked = ask(trained, data)
         posterior = answer(trained, asked, whole("samples", samples, 0), seed)
         root = posterior.code_root
@@ -43,15 +45,15 @@ class AbstractNetworkAnswers(AbstractAnswers):
             result=tuple(Result(code) for code in posterior.result),
         )
 
-    def posterior(self, data: Trajectories) -> Posterior:
+    def posterior(self, data: TrajectoriesLike) -> Posterior:
         """States and codes with covariances, on the model's grid and in its units."""
-        return answer(self.trained, ask(self.trained, data))
+        return answer(self.trained, ask(self.trained, as_trajectories(data)))
 
-    def encode(self, data: Trajectories) -> np.ndarray:
+    def encode(self, data: TrajectoriesLike) -> np.ndarray:
         """(n, k) latent codes of new trajectories."""
         return self.posterior(data).codes
 
-    def infer(self, data: Trajectories, target: str) -> np.ndarray:
+    def infer(self, data: TrajectoriesLike, target: str) -> np.ndarray:
         """(n,) a parameter of each trajectory, read off its code by the probe."""
         return self.probe(target)(self.encode(data))
 

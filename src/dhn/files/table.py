@@ -18,6 +18,7 @@ from dhn.files.memory import check_memory
 from dhn.files.printable import printable
 from dhn.files.roles import Roles, find_roles
 from dhn.trajectories.contents import header_dict
+from dhn.trajectories.frames import state_columns
 from dhn.trajectories.joining import merge_times
 from dhn.trajectories.labels import (
     KNOWN,
@@ -99,32 +100,35 @@ class Table:
 
 def to_table(data: "Trajectories") -> Table:
     """One row a state that has a time; padding without a time takes no rows."""
-    timed = np.isfinite(data.times)
-    timed[~timed.any(1), 0] = True  # a row that keeps the parameters of an empty trajectory
-    i, j = np.nonzero(timed)
-    header = header_dict(data) | {"rows": len(i), "fingerprint": data.fingerprint()}
+    columns = state_columns(data)
+    header = header_dict(data)
+    header |= {"rows": len(columns[TIME]), "fingerprint": data.fingerprint()}
     header["noise"] = None if data.noise is None else data.noise.tolist()
-    roles = _own_roles(header)
-    columns: dict[str, Any] = {TRAJECTORY: [data.ids[k] for k in i], TIME: data.times[i, j]}
-    for key in ("q", "p", "v"):
-        for k, (_, label) in enumerate(getattr(roles, key)):
-            columns[label] = getattr(data, key)[i, j, k]
-    columns[KNOWN] = data.known[i, j].astype(np.int64)
-    for name, label in roles.params:
-        columns[label] = data.params[name][i]
-    for field, stems in _quantile_stems(roles):
-        for stem, level, label in roles.quantiles:
-            if stem in stems:
-                columns[label] = getattr(data, field)[level][i, j, stems.index(stem)]
     return Table(columns, json.dumps(header))
 
 
-def from_table(table: Table, columns: Mapping[str, str | None] | None = None) -> dict[str, Any]:
-    """The fields of `Trajectories`: from one of our tables, or from any table."""
+def from_table(
+    table: Table,
+    columns: Mapping[str, str | None] | None = None,
+    roles: Roles | None = None,
+) -> dict[str, Any]:
+    """The fields of `Trajectories`: from one of our tables, or from any table.
+
+    Arguments:
+        table: Its columns.
+        columns: Roles that a person gave; the others are recognised by name.
+        roles: All roles, where they are known.
+
+    Returns:
+        Fields by name.
+    """
     if len(table) == 0:
         raise UserError("it has no rows of data below the column names; add one row a state.")
     header = None if table.header is None or columns is not None else parse_header(table.header)
-    roles = find_roles(list(table.columns), columns) if header is None else _own_roles(header)
+    if header is not None:
+        roles = own_roles(header)
+    elif roles is None:
+        roles = find_roles(list(table.columns), columns)
     if header is not None:
         _check_own(table, roles, header)
         check_memory(8 * math.prod(header["shape"]), "its trajectories")
@@ -189,8 +193,8 @@ class _Grid:
         return np.stack([self.place(table.numbers(x)) for x in labels], axis=-1)
 
 
-def _own_roles(header: Mapping[str, Any]) -> Roles:
-    """The roles of the columns that `to_table` writes."""
+def own_roles(header: Mapping[str, Any]) -> Roles:
+    """The roles of the columns that `state_columns` makes."""
     names = header["names"]
     roles = Roles(TIME, TRAJECTORY, KNOWN, [(x, x) for x in names])
     for key, label in (("p", momentum_label), ("v", velocity_label)):

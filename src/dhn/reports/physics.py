@@ -69,9 +69,8 @@ def _term(entry: dict[str, Any], names: list[str]) -> str:
         i, j = names[entry["i"]], names[entry["j"]]
         return f"({_value(entry)}) {i if i == j else f'{i} {j}'} (stiffness)"
     at = entry["coordinate"]
-    shape = TERMS.get(entry["term"], entry["term"] + " of {q}").format(
-        q=names[at], before=names[max(at - 1, 0)]
-    )
+    pattern: str = TERMS.get(entry["term"], entry["term"] + " of {q}")
+    shape = pattern.format(q=names[at], before=names[max(at - 1, 0)])
     return f"({_value(entry)}) {shape}"
 
 

@@ -3,8 +3,9 @@
 from typing import Any, final
 
 from dhn.errors import UserError
-from dhn.estimator.kinds import DHN, AbstractEstimator
+from dhn.estimator.kinds import DHN, AbstractEstimator, register_estimator
 from dhn.estimator.options import apply_options
+from dhn.models.config import Config
 from dhn.models.registry import config_class
 from dhn.training.config import TrainingConfig
 
@@ -13,11 +14,17 @@ from dhn.training.config import TrainingConfig
 class Baseline(AbstractEstimator):
     """A baseline behind the same face: `Baseline("hnn", rollout="rk4")`, `Baseline("vanilla")`."""
 
-    def __init__(self, kind: str, /, **options: Any):
-        made = apply_options({"model": config_class(kind)(), "training": TrainingConfig()}, options)
+    def __init__(self, kind: str | Config, **options: Any):
+        base = config_class(kind)() if isinstance(kind, str) else kind
+        made = apply_options({"model": base, "training": TrainingConfig()}, options)
         self.config = made["model"]
         self.training = made["training"]
+        self.given = {"kind": kind, **options}
         self.fitted = None
+
+
+for _kind in ("hnn", "vanilla", "cnn", "neighbour"):
+    register_estimator(_kind, Baseline)
 
 
 def make_estimator(kind: str, preset: str, options: dict[str, Any]) -> AbstractEstimator:

@@ -2,18 +2,23 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, final, no_type_check
+from typing import TYPE_CHECKING, Any, final, no_type_check
 
 import numpy as np
 
 from dhn.errors import UserError
 from dhn.trajectories.contents import fingerprint
+from dhn.trajectories.frames import to_dataframe, to_xarray
 from dhn.trajectories.joining import concatenate, pad
 from dhn.trajectories.labels import unique
 from dhn.trajectories.selection import state_indices, trajectory_indices
 from dhn.trajectories.splits import split_indices
 from dhn.trajectories.summary import headline, summarise
 from dhn.trajectories.validation import validated
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
 
 
 @no_type_check  # at run time: the annotations tell what the fields are once constructed, while the
@@ -230,6 +235,22 @@ class Trajectories:
     def fingerprint(self) -> str:
         """SHA-256 of everything but `meta`: the same data, whichever file it came from."""
         return fingerprint(self)
+
+    def to_dataframe(self) -> "pandas.DataFrame":
+        """A pandas DataFrame with one row a state; `dhn.from_dataframe` reads it back.
+
+        Columns: trajectory, t, the coordinates, `p_<name>`, `v_<name>`, known, the parameters, and
+        quantiles such as `theta_q05`. Names, angles, units and noise are in `attrs["dhn"]`.
+        """
+        return to_dataframe(self)
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """An xarray Dataset; `dhn.from_xarray` reads it back.
+
+        States have the dimensions trajectory, time and coordinate, parameters trajectory and
+        parameter; units are the attribute `units` of each variable.
+        """
+        return to_xarray(self)
 
     def summary(self) -> str:
         """A few lines for a person."""

@@ -76,7 +76,7 @@ def smoothed(values: Float[np.ndarray, "n T"], noise: float) -> Float[np.ndarray
     for width in WIDTHS:
         if noise == 0 or width > values.shape[1]:
             break
-        trial = savgol_filter(values, width, DEGREE, axis=1, mode="interp")
+        trial = np.asarray(savgol_filter(values, width, DEGREE, axis=1, mode="interp"))
         inside = slice(width // 2, values.shape[1] - width // 2)
         left = np.mean((trial - values)[:, inside] ** 2)
         expected = noise**2 * (1 - savgol_coeffs(width, DEGREE)[width // 2])

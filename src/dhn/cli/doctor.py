@@ -1,0 +1,120 @@
+"""`dhn doctor`: what is installed here, and whether it works; to be pasted into a report."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, final
+
+from dhn.cli.arguments import Json, Positive, Seed
+from dhn.cli.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PACKAGES = ("dhn", "jax", "jaxlib", "equinox", "optax", "diffrax", "optimistix", "numpy", "scipy")
+EXTRAS = ("pandas", "xarray", "h5py", "pyarrow", "netCDF4", "scikit-learn", "jax-cuda12-plugin")
+"""Optional; their absence is stated."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """Print versions, devices and the cache folder, and run a short self-test.
+
+    Example: dhn doctor --json
+
+    The self-test simulates, trains a small model for a few steps, forecasts, and runs one compiled
+    program on two threads at once. It runs in a process of its own, which is ended if it hangs.
+    """
+
+    timeout: Positive = 180.0
+    """Seconds after which the self-test counts as hanging."""
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Gather the facts, then run the self-test."""
+    import os
+    import platform
+
+    from dhn.cli.compilation import use_cache
+
+    use_cache()
+    import jax
+
+    devices = [f"{x.platform}: {x.device_kind}" for x in jax.devices()]
+    cache = jax.config.values.get("jax_compilation_cache_dir")
+    test = _self_test(args.timeout, args.seed)
+    found = {
+        "versions": {"python": platform.python_version()} | _versions(PACKAGES),
+        "optional": _versions(EXTRAS),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "devices": devices,
+        "gpu": any(x.platform in ("gpu", "cuda", "rocm") for x in jax.devices()),
+        "cache": {"folder": str(cache), "megabytes": _megabytes(str(cache))},
+        "self_test": test,
+        "healthy": all(step["ok"] for step in test),
+    }
+    return Result(found, lambda console: _draw(console, found), code=0 if found["healthy"] else 1)
+
+
+def _versions(packages: tuple[str, ...]) -> dict[str, str | None]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: dict[str, str | None] = {}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def _megabytes(folder: str) -> float:
+    from pathlib import Path
+
+    return sum(x.stat().st_size for x in Path(folder).rglob("*") if x.is_file()) / 1e6
+
+
+def _self_test(timeout: float, seed: int) -> list[dict[str, Any]]:
+    """Steps with their results; the first that did not finish is the last in the list."""
+    import json
+    import subprocess
+    import sys
+
+    from dhn.cli.selftest import STEPS
+
+    command = [sys.executable, "-m", "dhn.cli.selftest", str(seed)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+        output, reason = done.stdout, (done.stderr.strip().splitlines() or [""])[-1]
+        reason = f"ended with code {done.returncode}: {reason}"
+    except subprocess.TimeoutExpired as error:
+        # The partial output is bytes even in text mode.
+        output = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
+        reason = f"did not finish within {timeout:g} s"
+    steps = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    if len(steps) < len(STEPS):
+        steps.append({"step": STEPS[len(steps)], "ok": False, "result": reason})
+    return steps
+
+
+def _draw(console: "Console", found: dict[str, Any]) -> None:
+    def listed(versions: dict[str, str | None]) -> str:
+        return ", ".join(f"{k} {x or '(not installed)'}" for k, x in versions.items())
+
+    cache = found["cache"]
+    lines = {
+        "versions": listed(found["versions"]),
+        "optional": listed(found["optional"]),
+        "platform": f"{found['platform']}, {found['cores']} cores",
+        "devices": ", ".join(found["devices"]),
+        "GPU": "yes" if found["gpu"] else "none that JAX can use",
+        "cache": f"{cache['folder']} ({cache['megabytes']:.1f} MB)",
+    }
+    for step in found["self_test"]:
+        lines[step["step"]] = f"{'ok' if step['ok'] else 'FAILED'}: {step['result']}"
+    width = max(map(len, lines))
+    for name, text in lines.items():
+        console.print(f"{name:<{width}}  {text}", soft_wrap=True)
+    console.print("Everything works." if found["healthy"] else "Something is wrong, see above.")

@@ -1,0 +1,261 @@
+"""`Trajectories` as a pandas DataFrame or an xarray Dataset, and back from a Dataset.
+
+Frames are read by `dhn.files.accepting`, which recognises columns as it does those of files.
+pandas and xarray are imported on first use.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dhn.errors import UserError
+from dhn.trajectories.contents import header_dict
+from dhn.trajectories.labels import (
+    KNOWN,
+    TIME,
+    TRAJECTORY,
+    momentum_label,
+    quantile_label,
+    velocity_label,
+)
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+    from dhn.trajectories.container import Trajectories
+
+ATTRIBUTE = "dhn"
+"""Key of `frame.attrs` that holds what does not fit in columns."""
+REMEMBERED = ("names", "angles", "units", "system", "fields", "params", "q_levels", "p_levels")
+"""Parts of the header that are kept there; ids, times and numbers are in the columns."""
+DIMENSIONS = (TRAJECTORY, "time", "coordinate")
+"""Dimensions of a Dataset's states."""
+
+
+def optional(name: str) -> ModuleType:
+    """An optional package, or a `UserError` with the command that installs it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise UserError(f'{name} is not installed: pip install "dhn[{name}]".') from None
+
+
+def state_columns(data: "Trajectories") -> dict[str, Any]:
+    """One row a state that has a time; padding without a time takes no rows.
+
+    Arguments:
+        data: Trajectories.
+
+    Returns:
+        Label -> column of equal length: trajectory, t, coordinates, `p_<name>`, `v_<name>`, known,
+        parameters and quantiles such as `theta_q05`.
+    """
+    timed = np.isfinite(data.times)
+    timed[~timed.any(1), 0] = True  # a row that keeps the parameters of an empty trajectory
+    i, j = np.nonzero(timed)
+    columns: dict[str, Any] = {TRAJECTORY: [data.ids[k] for k in i], TIME: data.times[i, j]}
+    labels = {"q": list(data.names)}
+    labels["p"] = [momentum_label(x) for x in data.names]
+    labels["v"] = [velocity_label(x) for x in data.names]
+    for key, array in (("q", data.q), ("p", data.p), ("v", data.v)):
+        if array is not None:
+            columns |= {label: array[i, j, k] for k, label in enumerate(labels[key])}
+    columns[KNOWN] = data.known[i, j].astype(np.int64)
+    columns |= {name: value[i] for name, value in data.params.items()}
+    momenta = labels["v" if data.p is None else "p"]
+    for stems, quantiles in ((labels["q"], data.q_quantiles), (momenta, data.p_quantiles)):
+        for level, array in quantiles.items():
+            for k, stem in enumerate(stems):
+                columns[quantile_label(stem, level)] = array[i, j, k]
+    return columns
+
+
+def to_dataframe(data: "Trajectories") -> "pandas.DataFrame":
+    """See `Trajectories.to_dataframe`."""
+    columns = state_columns(data)
+    columns[KNOWN] = columns[KNOWN].astype(bool)
+    frame = optional("pandas").DataFrame(columns)
+    header = header_dict(data)
+    frame.attrs[ATTRIBUTE] = {key: header[key] for key in REMEMBERED}
+    frame.attrs[ATTRIBUTE]["noise"] = None if data.noise is None else data.noise.tolist()
+    return frame
+
+
+def to_xarray(data: "Trajectories") -> "xarray.Dataset":
+    """See `Trajectories.to_xarray`."""
+    units = data.units
+    labels = {"q": list(data.names)}
+    labels["p"] = [momentum_label(x) for x in data.names]
+    labels["v"] = [velocity_label(x) for x in data.names]
+    variables: dict[str, Any] = {}
+    for key, array in (("q", data.q), ("p", data.p), ("v", data.v)):
+        if array is not None:
+            variables[key] = (DIMENSIONS, array, _attributes(units, labels[key]))
+    variables[KNOWN] = (DIMENSIONS[:2], data.known)
+    if data.params:
+        values = np.stack(list(data.params.values()), axis=-1)
+        variables["params"] = ((TRAJECTORY, "parameter"), values, _attributes(units, data.params))
+    if data.noise is not None:
+        variables["q_noise"] = ("coordinate", data.noise[0])
+        variables["p_noise"] = ("coordinate", data.noise[1])
+    coordinates: dict[str, Any] = {
+        TRAJECTORY: list(data.ids),
+        "coordinate": list(data.names),
+        "angle": ("coordinate", np.array(data.angles)),
+        # Times of its own for each trajectory cannot be an index.
+        ("time" if data.t.ndim == 1 else TIME): (
+            "time" if data.t.ndim == 1 else DIMENSIONS[:2], data.t, _attributes(units, [TIME])
+        ),
+    }  # fmt: skip
+    if data.params:
+        coordinates["parameter"] = list(data.params)
+    for part, quantiles in (("q", data.q_quantiles), ("p", data.p_quantiles)):
+        if quantiles:
+            stacked = np.stack(list(quantiles.values()))
+            variables[f"{part}_quantiles"] = ((f"{part}_level", *DIMENSIONS), stacked)
+            coordinates[f"{part}_level"] = list(quantiles)
+    attributes = {} if data.system is None else {"system": data.system}
+    return optional("xarray").Dataset(variables, coordinates, attributes)
+
+
+def from_xarray(
+    dataset: "xarray.Dataset",
+    *,
+    q: str | Sequence[str] = "q",
+    p: str | Sequence[str] | None = None,
+    v: str | Sequence[str] | None = None,
+    **fields: Any,
+) -> "Trajectories":
+    """Trajectories from a Dataset with the dimensions trajectory, time and coordinate.
+
+    A variable needs `time`; without `trajectory` there is one trajectory, and without `coordinate`
+    every variable is one coordinate: `from_xarray(dataset, q=["theta"], v=["omega"])`.
+
+    Arguments:
+        dataset: Its `time` coordinate (or a variable `t` of trajectory and time) holds the times;
+            missing numbers are NaN.
+        q: Variable, or variables, of the coordinates.
+        p: Of the momenta; `p` by default if there is such a variable and `q` is the default.
+        v: Of the velocities, likewise.
+        fields: Other fields of `Trajectories`, such as `angles=(True,)`.
+
+    Returns:
+        The trajectories, with parameters, noise, quantiles and `units` if the Dataset has them.
+    """
+    from dhn.trajectories.container import Trajectories
+
+    own = q == "q"
+    given = {"q": q, "p": p, "v": v}
+    for key in ("p", "v"):
+        if given[key] is None and own and key in dataset:
+            given[key] = key
+    found: dict[str, Any] = {}
+    names = {key: [x] if isinstance(x, str) else list(x) for key, x in given.items() if x}
+    for key, labels in names.items():
+        found[key] = np.concatenate([_states(dataset, x) for x in labels], axis=-1)
+    d = found["q"].shape[-1]
+    if "coordinate" in dataset.coords and len(dataset["coordinate"]) == d:
+        found["names"] = tuple(str(x) for x in dataset["coordinate"].values)
+    elif len(names["q"]) == d and not own:
+        found["names"] = tuple(names["q"])
+    found["t"] = _times(dataset)
+    found |= _extras(dataset)
+    found["units"] = _units(dataset, found, names)
+    return Trajectories(**(found | fields))
+
+
+def _attributes(units: Mapping[str, str], labels: Any) -> dict[str, Any]:
+    """`units` as one text if all labels share it, else one text a label."""
+    texts = [units.get(x, "") for x in labels]
+    if not any(texts):
+        return {}
+    return {"units": texts[0] if len(set(texts)) == 1 else texts}
+
+
+def _states(dataset: "xarray.Dataset", name: str) -> np.ndarray:
+    """(n, T, d) values of one variable."""
+    if name not in dataset:
+        have = ", ".join(map(str, dataset.data_vars)) or "none"
+        raise UserError(f"the Dataset has no variable {name!r}; it has: {have}.")
+    array = dataset[name]
+    dims = set(map(str, array.dims))
+    if "time" not in dims or not dims <= set(DIMENSIONS):
+        raise UserError(
+            f"the variable {name!r} has the dimensions ({', '.join(map(str, array.dims))}); "
+            f"expected time, and perhaps trajectory and coordinate: rename them."
+        )
+    for missing in sorted(set(DIMENSIONS) - dims):
+        array = array.expand_dims(missing)
+    return np.asarray(array.transpose(*DIMENSIONS).values, dtype=np.float64)
+
+
+def _times(dataset: "xarray.Dataset") -> np.ndarray:
+    name = "time" if "time" in dataset.coords else TIME
+    if name not in dataset.variables:
+        raise UserError("the Dataset has no times: add a coordinate 'time'.")
+    array = dataset[name]
+    if name == TIME and array.ndim == 2:
+        array = array.transpose(*DIMENSIONS[:2])
+    return seconds(array.values)
+
+
+def seconds(times: np.ndarray) -> np.ndarray:
+    """Times as numbers: dates and durations become seconds, dates since the first of them."""
+    if times.dtype.kind not in "mM":
+        return np.asarray(times)
+    missing = np.isnat(times)
+    if times.dtype.kind == "M":
+        times = times - times[~missing].min() if (~missing).any() else times - times
+    return np.where(missing, np.nan, times / np.timedelta64(1, "ns") * 1e-9)
+
+
+def _extras(dataset: "xarray.Dataset") -> dict[str, Any]:
+    """Fields of `Trajectories` that `to_xarray` writes beside the states."""
+    found: dict[str, Any] = {}
+    if TRAJECTORY in dataset.coords and dataset[TRAJECTORY].ndim == 1:
+        found["ids"] = tuple(str(x) for x in dataset[TRAJECTORY].values)
+    if KNOWN in dataset:
+        found["known"] = np.asarray(_states(dataset, KNOWN)[..., 0], bool)
+    if "angle" in dataset.coords:
+        found["angles"] = tuple(bool(x) for x in dataset["angle"].values)
+    if "params" in dataset:
+        columns = dataset["params"].transpose(TRAJECTORY, "parameter").values.T
+        labels = (str(x) for x in dataset["parameter"].values)
+        found["params"] = dict(zip(labels, columns, strict=True))
+    if "q_noise" in dataset and "p_noise" in dataset:
+        found["noise"] = np.stack([dataset["q_noise"].values, dataset["p_noise"].values])
+    for part in ("q", "p"):
+        if f"{part}_quantiles" in dataset:
+            stacked = dataset[f"{part}_quantiles"].transpose(f"{part}_level", *DIMENSIONS)
+            levels = (float(x) for x in dataset[f"{part}_level"].values)
+            found[f"{part}_quantiles"] = dict(zip(levels, stacked.values, strict=True))
+    if "system" in dataset.attrs:
+        found["system"] = str(dataset.attrs["system"])
+    return found
+
+
+def _units(
+    dataset: "xarray.Dataset", found: Mapping[str, Any], variables: Mapping[str, list[str]]
+) -> dict[str, str]:
+    """The `units` attributes under the labels of `Trajectories`."""
+    d = found["q"].shape[-1]
+    names = found.get("names", ("q",) if d == 1 else tuple(f"q{i + 1}" for i in range(d)))
+    label = {"q": str, "p": momentum_label, "v": velocity_label}
+    parts = [([label[key](x) for x in names], of) for key, of in variables.items()]
+    parts.append(([TIME], ["time" if "time" in dataset.coords else TIME]))
+    if "params" in found:
+        parts.append((list(found["params"]), ["params"]))
+    units: dict[str, str] = {}
+    for labels, sources in parts:
+        texts: list[str] = []
+        for source in sources:
+            value = dataset[source].attrs.get("units", "")
+            count = len(labels) // len(sources)
+            texts += [value] * count if isinstance(value, str) else [str(x) for x in value]
+        if len(texts) == len(labels):
+            units |= {x: text for x, text in zip(labels, texts, strict=True) if text}
+    return units
