@@ -16,8 +16,8 @@ from dhn.trajectories.scaling import Scaler
 
 NOISY = 2e-3
 """Noise over a typical change in one step above which training takes turns."""
-SHARES = (0.25, 0.25, 0.5)
-"""Of steps or budget: on smoothed data, on the first and on the second reconstruction."""
+SHARES = (0.15, 0.15, 0.2, 0.5)
+"""Of steps or budget: on smoothed data, then on one reconstruction after the other."""
 
 
 def noise_per_step(train: Trajectories, scaler: Scaler) -> tuple[Float[np.ndarray, "2 d"], float]:

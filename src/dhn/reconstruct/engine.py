@@ -44,6 +44,8 @@ which the code counts as not identified."""
 UNDETERMINED = 1.0
 """Posterior standard deviation of a scaled state, of the order of the whole motion, above which a
 trajectory counts as not identified."""
+FEW = Smoother(most=10, most_per_level=4)
+"""Iterations from states that are nearly right already."""
 BATCH = 128
 """Trajectories solved side by side: bounds memory, and one compiled program serves any number."""
 
@@ -158,7 +160,7 @@ def refine(
         states, codes: Where the iteration begins.
 
     Returns:
-        States; those of trajectories that did not converge stay as they were.
+        States; those of trajectories that fit poorly stay as they were.
     """
     prior = knowledge.prior
     values = np.where(known, values, 0.0)
@@ -166,13 +168,12 @@ def refine(
     rows = np.arange(len(values))
     with jax.enable_x64(True):
         job = _Job(
-            _double(knowledge.model), prior, values, weight, nothing_between(*values.shape),
-            Smoother(),
-        )  # fmt: skip
+            _double(knowledge.model), prior, values, weight, nothing_between(*values.shape), FEW
+        )
         start = (codes - prior.mean) @ np.linalg.pinv(prior.basis).T
         path = job.solve(rows, states[:, : job.span], start, job.global_prior(rows))
     found = np.array(states)
-    good = path.converged & (path.misfit < POOR)
+    good = path.misfit < POOR
     found[good, : job.span] = path.states[good]
     return found
 

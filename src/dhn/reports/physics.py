@@ -2,7 +2,7 @@
 
 from typing import Any
 
-TERMS = {
+TERMS: dict[str, str] = {
     "sine": "sin({q})", "cosine": "cos({q})", "sine2": "sin(2 {q})", "cosine2": "cos(2 {q})",
     "force": "1", "square": "{q}", "cube": "{q}³",
     "link_square": "({q} - {before})", "link_cube": "({q} - {before})³",
@@ -69,7 +69,8 @@ def _term(entry: dict[str, Any], names: list[str]) -> str:
         i, j = names[entry["i"]], names[entry["j"]]
         return f"({_value(entry)}) {i if i == j else f'{i} {j}'} (stiffness)"
     at = entry["coordinate"]
-    pattern: str = TERMS.get(entry["term"], entry["term"] + " of {q}")
+    term = str(entry["term"])
+    pattern = TERMS[term] if term in TERMS else term + " of {q}"
     shape = pattern.format(q=names[at], before=names[max(at - 1, 0)])
     return f"({_value(entry)}) {shape}"
 
