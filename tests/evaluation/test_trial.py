@@ -69,7 +69,8 @@ def test_the_linear_rival_learns_from_train_and_is_chosen_on_validation():
     truth, _ = windows(test, 24, 31, PERIOD, start_from=1)
     chosen = linear_model(truth[:, :24], 31, train, validation)
     assert chosen is not None and chosen.delays >= 4  # several states average the noise
-    still, linear = rivals(truth, 24, train, validation)
+    still, linear, *_ = rivals(truth, 24, train, validation)
+    assert linear.name == "linear"
     assert linear.metrics.mse.mean() < 0.01 * still.metrics.mse.mean()
     # It has not seen the test: other truths, the same model.
     again = linear_model(truth[:5, :24], 31, train, validation)
