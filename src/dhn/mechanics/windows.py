@@ -45,7 +45,7 @@ def windows_of(
     Arguments: data; scale; ahead: states to forecast; observe: states to see; most: windows.
     Returns: the windows.
     """
-    seen = np.logical_or.reduce(measured(data)[1], axis=-1)
+    seen = measured(data)[1].max(-1) > 0
     starts = [
         (i, k)
         for i, length in enumerate(data.lengths)
