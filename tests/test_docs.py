@@ -10,9 +10,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(str(x.relative_to(ROOT / "docs")) for x in (ROOT / "docs").rglob("*.md"))
-LOADED = re.compile(
-    r"<(?:script|link|img|iframe|source)\b[^>]*(?:src|href)=\"?(?:https?:)?//[^\s\">]+"
-)
+TAG = r"<(?:script|link|img|iframe|source)\b[^>]*"
+LOADED = re.compile(TAG + r"(?:src|href)=\"?(?:https?:)?//[^\s\">]+")
+
+
+def test_the_pattern_finds_what_is_loaded_from_elsewhere():
+    assert LOADED.search('<link rel="stylesheet" href="https://fonts.example/css">')
+    assert LOADED.search('<script src="//cdn.example/x.js">')
+    assert not LOADED.search('<a href="https://example.org">') and not LOADED.search(
+        '<img src="a/b">'
+    )
 
 
 def test_every_page_is_in_the_navigation():
@@ -47,7 +54,6 @@ def examples():
 
 @pytest.mark.parametrize("code", examples())
 def test_the_examples_run(code, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
