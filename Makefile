@@ -20,7 +20,7 @@ test-all: $(READY)  ## every test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-browser: $(READY)  ## the explorer page in Debian's Chromium, installed if that is possible
-	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get install -y -qq \
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq \
 	  --no-install-recommends chromium >/dev/null 2>&1; } || echo "chromium is not here and cannot be installed"
 	$(BIN)/python -m pytest -m browser -rs tests/explorer
 

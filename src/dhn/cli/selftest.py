@@ -25,16 +25,17 @@ def main(seed: int) -> None:
     steps = iter(STEPS)
     begun = time.perf_counter()
 
-    def done(ok: object, result: str) -> None:
+    def done(ok: bool, result: str) -> None:
         nonlocal begun
         now = time.perf_counter()
-        line = {"step": next(steps), "ok": bool(ok), "result": f"{result}, {now - begun:.1f} s"}
+        line = {"step": next(steps), "ok": ok, "result": f"{result}, {now - begun:.1f} s"}
         print(json.dumps(line), flush=True)
         begun = now
 
     data = simulate("mass_spring", trajectories=16, seed=seed, steps=32)
     # The closed form: energy p²/2m + kx²/2 stays as it was.
-    x, p = data.q[..., 0], np.asarray(data.p)[..., 0]
+    assert data.p is not None  # a simulation has momenta
+    x, p = data.q[..., 0], data.p[..., 0]
     k, m = (data.params[name][:, None] for name in ("k", "m"))
     energy = p**2 / (2 * m) + k * x**2 / 2
     drift = float(np.abs(energy / energy[:, :1] - 1).max())
@@ -42,13 +43,11 @@ def main(seed: int) -> None:
 
     model = DHN(width=8, depth=1, latent_size=2, validation=0.0, seed=seed)
     model.fit(data, steps=TRAINING_STEPS)
-    done(
-        np.isfinite(model.trained.codes).all(),
-        f"{TRAINING_STEPS} steps, {model.parameters} weights",
-    )
+    finite = bool(np.isfinite(model.trained.codes).all())
+    done(finite, f"{TRAINING_STEPS} steps, {model.parameters} weights")
 
     forecast = model.forecast(data[:, :16], 16)
-    done(np.isfinite(forecast.q).all(), "16 states ahead of 16 trajectories")
+    done(bool(np.isfinite(forecast.q).all()), "16 states ahead of 16 trajectories")
 
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: model.forecast(data[:, :16], 16).q, range(2))
