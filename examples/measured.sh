@@ -30,15 +30,15 @@ PYTHON
 run dhn import "$out/swing.csv" --q theta=angle --dt 0.04 --split 0.6,0.2,0.2 \
   -o "$out/swing.npz"
 
-# 3. Learn; the validation part sets the error bars.
+# 3. Learn: mechanics are fitted to the positions; the validation part chooses and sets the bars.
 run dhn train "$out/swing-train.npz" -o "$out/model" --budget "${BUDGET:-2m}"
 
 # 4. Forecast with error bars, and see how good it is on what was kept.
-run dhn forecast "$out/model" "$out/swing-test.npz" --observe 32 --steps 50 --samples 16 \
+run dhn forecast "$out/model" "$out/swing-test.npz" --observe 32 --steps 50 \
   -o "$out/forecast.csv"
 run dhn evaluate "$out/model" "$out/swing-test.npz" --observe 32
 
-# 5. The model's own path through the noise and over the gaps.
+# 5. The most probable motion through the noise and over the gaps.
 run dhn denoise "$out/model" "$out/swing-validation.npz" -o "$out/smooth.csv"
 
 # 6. One page about all of it.

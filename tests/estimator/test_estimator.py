@@ -55,6 +55,21 @@ def test_samples_give_ordered_quantiles_and_are_reproducible(data, model):
     np.testing.assert_array_equal(model.forecast(test[:, :16], 20).q, first.q)
 
 
+def test_both_solvers_answer_the_same_question(data, model):
+    """The smoother and the paper's denoising agree where single steps determine everything."""
+    sparse = dhn.DHN("blocks", width=32, depth=2).fit(data[0], steps=800)
+    seen = data[1][:8].replace(known=np.arange(129) < np.full((8, 1), 16))
+    smooth, denoised = (sparse.reconstruct(seen, solver=name) for name in ("smooth", "denoise"))
+    truth = data[1][:8].q
+    errors = [
+        np.sqrt(np.mean((x.trajectories.q - truth)[:, 16:64] ** 2)) for x in (smooth, denoised)
+    ]
+    assert max(errors) < 0.05
+    np.testing.assert_array_equal(denoised.trajectories.q[:, :16], truth[:, :16])
+    with pytest.raises(UserError, match="solver must be 'smooth' or 'denoise'"):
+        model.reconstruct(seen, solver="spline")
+
+
 def test_the_length_of_the_pendulum_is_read_off_its_code(data, model):
     test = data[1]
     error = np.mean((model.infer(test, "l") - test.params["l"]) ** 2)

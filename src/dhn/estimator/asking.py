@@ -7,7 +7,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dhn.errors import UserError
+from dhn.models.dhn import as_dhn
 from dhn.reconstruct.bands import horizons
+from dhn.reconstruct.denoised import reconstruct_by_denoising
 from dhn.reconstruct.engine import least_noise, reconstruct
 from dhn.reconstruct.posterior import Posterior
 from dhn.reconstruct.question import Between, interpolate_path
@@ -138,6 +140,19 @@ def answer(trained: "TrainedModel", asked: Asked, draws: int = 0, seed: int = 0)
     return reconstruct(
         trained.knowledge, asked.values, asked.known, asked.noise,
         between=asked.between, draws=draws, seed=seed,
+    )  # fmt: skip
+
+
+def denoised(trained: "TrainedModel", asked: Asked, seed: int) -> Posterior:
+    """The answer of the paper's solver; only for a DHN and measurements on its grid."""
+    if not asked.on_grid:
+        raise UserError(
+            "denoising takes measurements on the model's time grid; these are at other times. Use "
+            "solver='smooth'."
+        )
+    return reconstruct_by_denoising(
+        as_dhn(trained.model), trained.knowledge, asked.values, asked.known,
+        seed=seed, wide=trained.training.precision == "float64",
     )  # fmt: skip
 
 

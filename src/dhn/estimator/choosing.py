@@ -7,6 +7,7 @@ from dhn.estimator.kinds import DHN, AbstractEstimator, restored
 from dhn.estimator.mechanical import FILE as MECHANICS
 from dhn.estimator.mechanical import Mechanics
 from dhn.estimator.storage import load_trained
+from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.trajectories.container import Trajectories
 
 
@@ -19,7 +20,7 @@ def wants_mechanics(train: Trajectories) -> bool:
     return train.p is None
 
 
-def fit(train: Trajectories, *, budget: float | None = None, progress: bool = False):
+def fit(train: TrajectoriesLike, *, budget: float | None = None, progress: bool = False):
     """Fit whichever model the data ask for, as the command `dhn train` does.
 
     Arguments:
@@ -30,6 +31,7 @@ def fit(train: Trajectories, *, budget: float | None = None, progress: bool = Fa
     Returns:
         A fitted `DHN` or `Mechanics`.
     """
+    train = as_trajectories(train)
     if wants_mechanics(train):
         return Mechanics().fit(train, budget=budget, progress=progress)
     return DHN().fit(train, budget=budget, progress=progress, calibrate=True)

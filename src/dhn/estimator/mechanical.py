@@ -13,6 +13,7 @@ import numpy as np
 from dhn.errors import UserError
 from dhn.estimator.answers import AbstractAnswers
 from dhn.estimator.reconstruction import Reconstruction
+from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.mechanics import MechanicalModel, fit_mechanics
 from dhn.reconstruct.bands import LEVELS
 from dhn.reconstruct.posterior import Result
@@ -34,9 +35,9 @@ class Mechanics(AbstractAnswers):
 
     def fit(
         self,
-        train: Trajectories,
+        train: TrajectoriesLike,
         *,
-        validation: Trajectories | None = None,
+        validation: TrajectoriesLike | None = None,
         budget: float | None = None,
         directory: str | Path | None = None,
         progress: bool = False,
@@ -57,6 +58,8 @@ class Mechanics(AbstractAnswers):
             The estimator itself.
         """
         begun = time.monotonic()
+        train = as_trajectories(train)
+        validation = None if validation is None else as_trajectories(validation)
         with open_progress(progress) as shown:
             self.fitted = fit_mechanics(train, validation, budget=budget, progress=shown.say)
         self.labels = {
@@ -90,8 +93,11 @@ class Mechanics(AbstractAnswers):
         """The identified physics: masses, potential, friction, frequencies, sensor, noise."""
         return self.model.describe()
 
-    def reconstruct(self, data: Trajectories, *, samples: int = 0, seed: int = 0) -> Reconstruction:
+    def reconstruct(
+        self, data: TrajectoriesLike, *, samples: int = 0, seed: int = 0
+    ) -> Reconstruction:
         """See `AbstractAnswers.reconstruct`; bands come from the filter's covariance."""
+        data = as_trajectories(data)
         if samples:
             raise UserError("mechanics draw no samples; leave samples at 0.")
         self._check(data)

@@ -10,7 +10,7 @@ import numpy as np
 from dhn.codes.probe import Probe
 from dhn.errors import UserError
 from dhn.estimator.answers import AbstractAnswers, whole
-from dhn.estimator.asking import answer, ask, read_back
+from dhn.estimator.asking import answer, ask, denoised, read_back
 from dhn.estimator.reconstruction import Reconstruction
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.models.registry import count_parameters
@@ -29,12 +29,28 @@ class AbstractNetworkAnswers(AbstractAnswers):
         """The trained model that answers."""
 
     def reconstruct(
-        self, data: TrajectoriesLike, *, samples: int = 0, seed: int = 0
+        self,
+        data: TrajectoriesLike,
+        *,
+        samples: int = 0,
+        seed: int = 0,
+        solver: str = "smooth",
     ) -> Reconstruction:
-        """See `AbstractAnswers.reconstruct`."""
+        """See `AbstractAnswers.reconstruct`.
+
+        `solver="denoise"` is the paper's: updates by H⁺ and H⁻ with a falling noise level over all
+        windows. It keeps known numbers as they are and gives no bands.
+        """
         trained, data = self.trained, as_trajectories(data)
         asked = ask(trained, data)
-        posterior = answer(trained, asked, whole("samples", samples, 0), seed)
+        if solver == "denoise":
+            if samples:
+                raise UserError("denoising draws no samples; leave samples at 0.")
+            posterior = denoised(trained, asked, seed)
+        elif solver == "smooth":
+            posterior = answer(trained, asked, whole("samples", samples, 0), seed)
+        else:
+            raise UserError(f"solver must be 'smooth' or 'denoise'; got {solver!r}.")
         root = posterior.code_root
         return Reconstruction(
             trajectories=read_back(trained, data, asked, posterior),

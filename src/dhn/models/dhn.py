@@ -22,7 +22,7 @@ from dhn.blocks import (
 )
 from dhn.errors import UserError
 from dhn.models.config import DHNConfig, NetworkConfig
-from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
+from dhn.models.contract import AbstractForecaster, AbstractModel, ModelContext, WindowShape
 from dhn.models.damping import LearnedDamping, NoDamping
 from dhn.models.denoise import denoise
 from dhn.models.hamiltonian import LeftHamiltonian, RightHamiltonian
@@ -189,6 +189,13 @@ class DHNModel(AbstractForecaster):
         window = continue_straight(context, spec.step_length)
         known = draw_known(key, autoregressive, spec, context.q.shape[0])
         return denoise(stage, window, known, z, key, self.config.inference).at(new)
+
+
+def as_dhn(model: AbstractModel) -> DHNModel:
+    """The same model, if it is a DHN; else a `UserError`."""
+    if not isinstance(model, DHNModel):
+        raise UserError(f"denoising needs the Hamiltonians of a DHN; got a {type(model).__name__}.")
+    return model
 
 
 def continue_straight(context: StateBlock, steps: int) -> StateBlock:

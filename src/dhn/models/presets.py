@@ -67,7 +67,7 @@ BLOCKS = DHNConfig(block_size=2, stride=1, linked=False, denoising_weight=0.02, 
 the clean pass, and inference refines a straight continuation with the clean equations."""
 TRANSFORMER = DHNConfig(network=NetworkConfig(kind="transformer", width=32, depth=2, heads=4))
 """The paper's network in the default's form: with two networks and denoising, five minutes
-lead thousands of times less far (docs/experiments.md)."""
+lead thousands of times less far (docs/lab/experiments.md)."""
 PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
     "default": (DHNConfig(), {}),
     "paper": (PAPER, PAPER_TRAINING),

@@ -1,4 +1,4 @@
-"""How a model is trained. The defaults are the recipe that measured best (docs/experiments.md)."""
+"""How a model is trained; the defaults measured best (docs/lab/experiments.md)."""
 
 from typing import Annotated, Literal
 
