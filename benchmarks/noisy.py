@@ -1,0 +1,60 @@
+"""Learning from noisy trajectories: completion of new ones from 16 noisy states.
+
+    python benchmarks/noisy.py --noise 0.01,0.05 --starts random --budget 60s --seeds 1
+
+1000 noisy double pendulums train the default; 100 new ones, as noisy, are completed. Errors are mean
+squares of q / (pi/2) against the truth over the 112 predicted states. The budget is processor time
+of the whole fit, reconstruction of the training set included.
+"""
+
+import argparse
+import math
+import warnings
+
+import numpy as np
+
+import dhn
+from dhn.cli.arguments import seconds
+
+OBSERVED, STATES = 16, 128
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--noise", default="0.01,0.05", help="shares of each standard deviation")
+    parser.add_argument("--starts", default="random", choices=("fixed", "random"))
+    parser.add_argument("--budget", default="60s")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--unannounced", action="store_true", help="the data do not state noise")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    initial = {}
+    if args.starts == "random":
+        for name in ("theta1", "theta2"):
+            initial |= {name: (-math.pi / 2, math.pi / 2), f"v_{name}": (-0.5, 0.5)}
+
+    def simulated(count: int, seed: int, noise: float):
+        return dhn.simulate(
+            "double_pendulum", count, seed=seed, steps=STATES, initial=initial, noise=noise
+        )
+
+    for noise in (float(x) for x in args.noise.split(",")):
+        for seed in range(args.seeds):
+            train = simulated(1000, 2 * seed, noise)
+            seen, truth = (simulated(100, 2 * seed + 1, x) for x in (noise, 0.0))
+            if args.unannounced:
+                train, seen = train.replace(noise=None), seen.replace(noise=None)
+            model = dhn.DHN(seed=seed, clock="processor").fit(train, budget=seconds(args.budget))
+            found = model.forecast(seen[:, :OBSERVED], STATES - OBSERVED)
+            error = ((found.q - truth.q[:, :STATES]) / (np.pi / 2))[:, OBSERVED:] ** 2
+            each = error.mean((1, 2))
+            print(
+                f"noise {noise:.0%}, {args.starts} starts, seed {seed}: median "
+                f"{np.median(each):.2e}, mean {each.mean():.2e}, over 1e-2: {(each > 1e-2).sum()} "
+                f"of {len(each)}; {model.record['seconds']:.0f} s",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
