@@ -2,9 +2,9 @@
 
     python benchmarks/noisy.py --noise 0.01,0.05 --starts random --budget 60s --seeds 1
 
-1000 noisy double pendulums train the default; 100 new ones, as noisy, are completed. Errors are mean
-squares of q / (pi/2) against the truth over the 112 predicted states. The budget is processor time
-of the whole fit, reconstruction of the training set included.
+1000 noisy double pendulums train the default; 100 new ones, as noisy, are completed. Errors are
+mean squares of q / (pi/2) against the truth over the 112 predicted states. The budget is processor
+time of the whole fit, reconstruction of the training set included.
 """
 
 import argparse

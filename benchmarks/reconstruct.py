@@ -20,7 +20,7 @@ import numpy as np
 
 import dhn
 from dhn.cli.arguments import seconds
-from dhn.estimator.asking import answer, ask
+from dhn.estimator.asking import answer, ask, bands_for
 from dhn.reconstruct.bands import Bands, horizons
 from dhn.trajectories import Trajectories
 
@@ -110,7 +110,8 @@ def measure(model: dhn.DHN, task: Task, test: Trajectories, noisy: Trajectories)
     each = np.array([np.mean(e[h] ** 2) for e, h in zip(error, hidden, strict=True)])
     seen = np.concatenate([asked.known_q] * 2, axis=-1)
     share = {}
-    for name, bands in (("bare", Bands.gaussian()), ("calibrated", model.trained.bands)):
+    chosen = bands_for(model.trained, ask(model.trained, asked))
+    for name, bands in (("bare", Bands.gaussian()), ("calibrated", chosen)):
         levels = bands.quantiles(states, deviation, horizons(seen))
         inside = [(levels[a] <= truth) & (truth <= levels[1 - a]) for a in (0.25, 0.05)]
         share[name] = [float(x[hidden].mean()) for x in inside]

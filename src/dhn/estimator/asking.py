@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 
 from dhn.errors import UserError
 from dhn.models.dhn import as_dhn
-from dhn.reconstruct.bands import horizons
+from dhn.reconstruct.bands import Bands, horizons
 from dhn.reconstruct.denoised import reconstruct_by_denoising
 from dhn.reconstruct.engine import least_noise, reconstruct
 from dhn.reconstruct.posterior import Posterior
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ON_GRID = 1e-4
 """Distance from a time of the grid, in steps, below which a measurement lies on it."""
+SAME_NOISE = 3.0
+"""Ratio up to which the noise of data counts as that of the calibration."""
 BETWEEN = 1e-5
 """Least noise of a measurement between grid states, scaled: the error of interpolation there."""
 MOST_STATES = 1 << 20
@@ -156,6 +158,18 @@ def denoised(trained: "TrainedModel", asked: Asked, seed: int) -> Posterior:
     )  # fmt: skip
 
 
+def bands_for(trained: "TrainedModel", asked: Asked) -> Bands:
+    """The calibrated bands, or the bare posterior's where the noise is of another size.
+
+    Calibration corrects the size of the model's own error. Where measurement noise dominates, and
+    did not in calibration, the posterior needs no correction.
+    """
+    own = trained.prior.noise * trained.context.change(1)
+    measured = asked.noise[asked.known] if asked.on_grid else np.zeros(1)
+    now, then = (max(float(np.sqrt(np.mean(x**2))), own) for x in (measured, trained.noise))
+    return trained.bands if 1 / SAME_NOISE < now / then < SAME_NOISE else Bands.gaussian()
+
+
 def read_back(
     trained: "TrainedModel", data: Trajectories, asked: Asked, posterior: Posterior
 ) -> Trajectories:
@@ -164,7 +178,8 @@ def read_back(
     Known numbers without noise keep their values; noisy ones are replaced by the posterior mean.
     """
     horizon = horizons(asked.known) if asked.on_grid else np.zeros(posterior.states.shape[:2])
-    levels = trained.bands.quantiles(posterior.states, posterior.deviation, horizon)
+    bands = bands_for(trained, asked)
+    levels = bands.quantiles(posterior.states, posterior.deviation, horizon)
     if len(posterior.draws):
         ahead = (horizon > 0)[..., None]
         drawn = np.quantile(posterior.draws, list(levels), axis=0)
@@ -194,12 +209,12 @@ def read_back(
         return trained.scaler.inverse(x[..., :d], x[..., d:])
 
     q, p = physical(posterior.states)
-    bands = {"q_quantiles": {}, "p_quantiles": {}}
+    found = {"q_quantiles": {}, "p_quantiles": {}}
     for level, values in levels.items():
-        for name, part in zip(bands, physical(values), strict=True):
-            bands[name][level] = part
+        for name, part in zip(found, physical(values), strict=True):
+            found[name][level] = part
     momenta = {"p": p, "v": None} if trained.momenta == "p" else {"p": None, "v": p}
-    return dataclasses.replace(data, q=q, **momenta, noise=None, **bands)
+    return dataclasses.replace(data, q=q, **momenta, noise=None, **found)
 
 
 def check_data(trained: "TrainedModel", data: Trajectories) -> None:

@@ -44,10 +44,12 @@ class Smoother:
     """Gauss-Newton steps in all."""
     settled: float = 1e-3
     """Promised decrease of half the objective, a log-likelihood, that counts as no change."""
-    first_damping: float = 1e-6
-    raise_damping: float = 10.0
-    lower_damping: float = 0.1
-    largest_damping: float = 1e6
+    first_damping: float = 1e-12
+    """Share of the diagonal. It is far larger than the curvature along smooth changes of a path, so
+    that a share of 1e-6 already slows these down."""
+    raise_damping: float = 100.0
+    lower_damping: float = 0.01
+    largest_damping: float = 1e4
 
 
 class CodeGaussian(NamedTuple):
@@ -227,7 +229,8 @@ def iterate(
         damping = jnp.where(better, damping * config.lower_damping, damping * config.raise_damping)
         damping = jnp.clip(damping, config.first_damping, config.largest_damping)
         taken = taken + 1
-        still = better & (promise < config.settled)
+        # A negligible promise ends a level even if round-off keeps the step from being better.
+        still = promise < config.settled
         stuck = damping >= config.largest_damping
         leave = still | stuck | (taken >= config.most_per_level)
         last = sigma <= last_sigma
