@@ -10,7 +10,8 @@ from dhn.errors import UserError
 from dhn.models.dhn import as_dhn
 from dhn.reconstruct.bands import Bands, horizons
 from dhn.reconstruct.denoised import reconstruct_by_denoising
-from dhn.reconstruct.engine import least_noise, reconstruct
+from dhn.reconstruct.engine import reconstruct
+from dhn.reconstruct.knowledge import least_noise
 from dhn.reconstruct.posterior import Posterior
 from dhn.reconstruct.question import Between, interpolate_path
 from dhn.trajectories.container import Trajectories

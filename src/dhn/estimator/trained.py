@@ -10,8 +10,8 @@ from dhn.codes.autodecode import CodePrior
 from dhn.estimator.network import AbstractNetworkAnswers
 from dhn.models.contract import AbstractForecaster, AbstractModel, ModelContext, as_forecaster
 from dhn.reconstruct.bands import Bands
-from dhn.reconstruct.engine import Knowledge
 from dhn.reconstruct.guess import Examples
+from dhn.reconstruct.knowledge import Knowledge
 from dhn.training.config import TrainingConfig
 from dhn.trajectories.scaling import Scaler
 

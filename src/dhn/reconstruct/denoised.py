@@ -8,8 +8,8 @@ from jaxtyping import Bool, Float
 from dhn.blocks import StateBlock
 from dhn.models.dhn import DHNModel
 from dhn.reconstruct.denoiser import denoise_trajectories
-from dhn.reconstruct.engine import Knowledge
 from dhn.reconstruct.guess import first_guess
+from dhn.reconstruct.knowledge import Knowledge
 from dhn.reconstruct.posterior import Posterior, Result
 
 

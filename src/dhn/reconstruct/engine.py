@@ -21,13 +21,12 @@ from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractForecaster
 from dhn.reconstruct.forecast import forecast
 from dhn.reconstruct.guess import Examples, first_guess, from_examples
+from dhn.reconstruct.knowledge import Knowledge, least_noise
 from dhn.reconstruct.posterior import Posterior, Result
 from dhn.reconstruct.question import Between, Question, nothing_between
 from dhn.reconstruct.smoother import CodeGaussian, Frame, Smoother, covariances, draw, iterate
 from dhn.reconstruct.windows import residual_size, window_length
 
-EXACT = 1e-2
-"""Noise of a measurement without any, as a share of the model's own one-step error."""
 DOUBTFUL = 4.0
 """Mean squared residual, in expected units, above which other first guesses are tried."""
 POOR = 25.0
@@ -44,27 +43,12 @@ which the code counts as not identified."""
 UNDETERMINED = 1.0
 """Posterior standard deviation of a scaled state, of the order of the whole motion, above which a
 trajectory counts as not identified."""
+FIRST = 24
+"""Steps of a whole batch; the few trajectories that need more go on by themselves."""
 FEW = Smoother(most=10, most_per_level=4)
 """Iterations from states that are nearly right already."""
 BATCH = 128
 """Trajectories solved side by side: bounds memory, and one compiled program serves any number."""
-
-
-@final
-@dataclasses.dataclass(frozen=True, eq=False)
-class Knowledge:
-    """All that an answer needs from training."""
-
-    model: AbstractForecaster
-    prior: CodePrior
-    examples: Examples
-    change: float
-    """Typical change of a scaled state over one step of the grid."""
-
-
-def least_noise(knowledge: Knowledge) -> float:
-    """Smallest standard deviation of a measurement, in scaled units."""
-    return EXACT * knowledge.prior.noise * knowledge.change
 
 
 class _Path(NamedTuple):
@@ -126,7 +110,7 @@ def reconstruct(
             np.sqrt(2) * typical / knowledge.change,
         )  # fmt: skip
         prior_all = job.global_prior(rows)
-        path = job.solve(rows, states, (codes - prior.mean) @ whiten, prior_all)
+        path = job.solve(rows, states, (codes - prior.mean) @ whiten, prior_all, FIRST)
         for attempt in range(RETRIES):
             poor = np.flatnonzero((path.misfit > DOUBTFUL) | ~path.converged)
             if not len(poor):
@@ -138,7 +122,13 @@ def reconstruct(
             path = _better(path, poor, job.solve(poor, states, start, job.global_prior(poor)))
         if len(prior.codes) >= 2 * NEIGHBOURS:
             prior_all = job.local_prior(path)
-            path = job.solve(rows, path.states, path.code, prior_all)
+            path = job.solve(rows, path.states, path.code, prior_all, FIRST)
+            slow = np.flatnonzero(~path.converged)
+            if len(slow):
+                rest = CodeGaussian(*(x[slow] for x in prior_all))
+                path = _better(
+                    path, slow, job.solve(slow, path.states[slow], path.code[slow], rest)
+                )
         whole = _with_tail(model, path.states, prior.mean + path.code @ prior.basis.T, T)
         samples = [job.draw(path, prior_all, T, jr.fold_in(jr.key(seed), k)) for k in range(draws)]
         return job.posterior(path, whole, prior_all, knowledge.examples, samples)
@@ -294,15 +284,19 @@ class _Job:
         states: Float[np.ndarray, "k span m"],
         code: Float[np.ndarray, "k r"],
         gaussian: CodeGaussian,
+        most: int | None = None,
     ) -> _Path:
-        """Iterate from these states and whitened codes."""
+        """Iterate from these states and whitened codes, for at most so many steps."""
+        limit = jnp.asarray(self.solver.most if most is None else most)
         span = states.shape[1]
         ties = (span - window_length(self.model) + 1) * self.values.shape[2]
 
         def run(arrays):
             code, part = arrays
             question, gaussian, sigma = self.question(part, span)
-            found = iterate(self.model, question, code, self.frame, gaussian, sigma, self.solver)
+            found = iterate(
+                self.model, question, code, self.frame, gaussian, sigma, self.solver, limit
+            )
             numbers = (question.weight > 0).sum((1, 2))
             numbers = numbers + (question.between.weight > 0).sum((1, 2, 3))
             total = found.data_misfit + found.model_misfit / sigma**2 + found.prior_misfit

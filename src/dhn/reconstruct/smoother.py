@@ -179,6 +179,7 @@ def iterate(
     prior: CodeGaussian,
     last_sigma: Float[Array, " n"],
     config: Smoother,
+    most: Int[Array, ""] | None = None,
 ) -> Path:
     """Levenberg-Marquardt with a falling `σ`; trajectories that have settled wait.
 
@@ -190,6 +191,7 @@ def iterate(
         prior: Of the whitened codes.
         last_sigma: Size of window residuals to end with; the first is that of the guess.
         config: Constants of the iteration.
+        most: Gauss-Newton steps in all, if not the configuration's.
 
     Returns:
         The most probable states and codes.
@@ -252,7 +254,8 @@ def iterate(
     *trial, promise = propose(start, sigma, damping)
     carry = (start, tuple(trial), promise, damping, sigma, jnp.zeros(n, jnp.int32),
              jnp.zeros(n, bool), jnp.zeros((), jnp.int32))  # fmt: skip
-    carry = jax.lax.while_loop(lambda c: (c[7] < config.most) & ~c[6].all(), body, carry)
+    limit = config.most if most is None else most
+    carry = jax.lax.while_loop(lambda c: (c[7] < limit) & ~c[6].all(), body, carry)
     at, sigma, done, count = carry[0], carry[4], carry[6], carry[7]
     away = jnp.einsum("nab,nb->na", prior.root, at.code - prior.centre)
     step = solve_steps(_terms(question, at, prior, sigma), jnp.zeros_like(sigma))
