@@ -124,6 +124,10 @@ BAD_INPUT = {
         lambda m, d: m.infer(d, "mass"),
         r"no parameter 'mass' to learn from; they have: .*l",
     ),
+    "constant parameter": (
+        lambda m, d: m.infer(d, "g"),
+        r"g is 0\.981 in all training data, so that it cannot be inferred",
+    ),
     "no factor": (
         lambda m, d: m.interpolate(d, 0),
         r"factor must be a whole number of at least 1; got 0",

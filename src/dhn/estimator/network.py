@@ -84,7 +84,13 @@ class AbstractNetworkAnswers(AbstractAnswers):
             raise UserError(
                 f"the training data have no parameter {target!r} to learn from; they have: {have}."
             )
-        return Probe.fit(trained.codes, trained.params[target], linear=linear)
+        values = trained.params[target]
+        if np.ptp(values) == 0:
+            raise UserError(
+                f"{target} is {values[0]:g} in all training data, so that it cannot be inferred; "
+                f"train on trajectories in which it varies."
+            )
+        return Probe.fit(trained.codes, values, linear=linear)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Everything needed to use the model, into one folder."""
@@ -116,19 +122,20 @@ class AbstractNetworkAnswers(AbstractAnswers):
 
 @final
 class _Parameters(Mapping[str, tuple[np.ndarray, np.ndarray]]):
-    """Parameters with standard errors; a probe is fitted when its parameter is asked for."""
+    """Parameters that vary, with standard errors; a probe is fitted when it is asked for."""
 
     def __init__(self, trained: "TrainedModel", posterior: Posterior):
         self._trained, self._posterior = trained, posterior
+        self._names = tuple(name for name, x in trained.params.items() if np.ptp(x) > 0)
 
     def __getitem__(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        if name not in self._trained.params:
+        if name not in self._names:
             raise KeyError(name)
         probe, found = self._trained.probe(name), self._posterior
         return probe(found.codes), probe.standard_errors(found.codes, found.code_root)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._trained.params)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._trained.params)
+        return len(self._names)

@@ -21,7 +21,7 @@ class Reconstruction:
     codes: Float[np.ndarray, "n k"]
     code_covariance: Float[np.ndarray, "n k k"]
     parameters: Mapping[str, tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]]
-    """Name -> estimates and standard errors, for every parameter of the training set."""
+    """Name -> estimates and standard errors, for parameters that vary in the training set."""
     fit: Float[np.ndarray, " n"]
     """Mean squared residual in expected units: about 1 or less for a good fit."""
     result: tuple[Result, ...]
