@@ -8,13 +8,13 @@ READY := .venv/.ready
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 
-.PHONY: demo test test-all test-browser lint format bench docs package setup clean
+.PHONY: demo test test-all test-browser test-cluster lint format bench docs tutorials package setup clean
 
 demo: $(READY)  ## the main job end to end, into demo/
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh demo
 
 test: $(READY)  ## the tests, without the slow ones
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not browser"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=15 -m "not slow and not browser"
 
 test-all: $(READY)  ## every test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -23,6 +23,9 @@ test-browser: $(READY)  ## the explorer page in Debian's Chromium, installed if 
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq \
 	  --no-install-recommends chromium >/dev/null 2>&1; } || echo "chromium is not here and cannot be installed"
 	$(BIN)/python -m pytest -m browser -rs tests/explorer
+
+test-cluster: $(READY)  ## sweeps on a one-node SLURM, one training over several processes
+	$(BIN)/python -m pytest -m cluster -rs tests/cluster
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .
@@ -34,7 +37,11 @@ format: $(READY)  ## mend the style
 	$(BIN)/ruff format .
 
 docs: $(READY)  ## the documentation site into site/, strictly and without the network
+	$(BIN)/python examples/live.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+tutorials: $(READY)  ## every tutorial of the documentation, run as it stands
+	$(BIN)/python examples/tutorials.py
 
 package: $(READY)  ## wheel and sdist into dist/, checked and tried in a fresh environment
 	rm -rf dist
@@ -49,7 +56,7 @@ bench: $(READY)  ## speed, each as a ratio against a reference
 setup: $(READY)  ## the virtual environment alone
 
 clean:  ## everything that can be made again
-	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis demo dist site
+	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis demo dist site docs/live
 
 # Stamped last, so that an interrupted installation is done again.
 $(READY): pyproject.toml

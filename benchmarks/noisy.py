@@ -14,7 +14,6 @@ import warnings
 import numpy as np
 
 import dhn
-from dhn.cli.arguments import seconds
 
 OBSERVED, STATES = 16, 128
 
@@ -44,7 +43,9 @@ def main() -> None:
             seen, truth = (simulated(100, 2 * seed + 1, x) for x in (noise, 0.0))
             if args.unannounced:
                 train, seen = train.replace(noise=None), seen.replace(noise=None)
-            model = dhn.DHN(seed=seed, clock="processor").fit(train, budget=seconds(args.budget))
+            model = dhn.DHN(seed=seed, clock="processor").fit(
+                train, budget=seconds("budget", args.budget)
+            )
             found = model.forecast(seen[:, :OBSERVED], STATES - OBSERVED)
             error = ((found.q - truth.q[:, :STATES]) / (np.pi / 2))[:, OBSERVED:] ** 2
             each = error.mean((1, 2))

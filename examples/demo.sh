@@ -6,9 +6,13 @@ mkdir -p "$out"
 rm -rf "$out/model"
 run() { echo; echo "\$ $*"; "$@"; }
 
-# 1. Pendulums of unknown length, from formulas: some to learn from, others to be tried on.
-run dhn simulate single_pendulum --trajectories 600 --seed 0 -o "$out/train.npz"
+# 0. An answer at once: a model of the package, 16 states of new pendulums, no training.
 run dhn simulate single_pendulum --trajectories 40 --seed 1 -o "$out/test.npz"
+run dhn evaluate pretrained:single_pendulum "$out/test.npz" --observe 16 --plot "$out/first.png"
+echo "The first picture is there: $out/first.png. A model is trained from here on."
+
+# 1. Pendulums of unknown length, from formulas, to learn from.
+run dhn simulate single_pendulum --trajectories 600 --seed 0 -o "$out/train.npz"
 run dhn inspect "$out/test.npz" --plot "$out/data.png"
 
 # 2. Learn: the model is given neither the equations nor the lengths.

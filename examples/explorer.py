@@ -1,4 +1,4 @@
-"""Train two small models, write their explorer pages and draw the pictures of docs/explorer.md.
+"""Write explorer pages of two pretrained models and draw the pictures of docs/explorer.md.
 
 `python examples/explorer.py [FOLDER]`: the pages go to FOLDER (by default explorer/), the pictures
 to docs/. The pictures need playwright and Debian's Chromium (`apt-get install chromium`).
@@ -11,23 +11,17 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 import dhn
+from dhn.estimator.pretrained import draw
 from dhn.explorer import write_explorer
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-def train(folder: Path) -> None:
-    """Pendulums and stars that start anywhere, so that there is something to explore."""
-    swing = {"theta1": (-1.6, 1.6), "theta2": (-1.6, 1.6)}
-    for system, initial, steps in (
-        ("double_pendulum", swing, 8000),
-        ("henon_heiles", None, 4000),
-    ):
-        data = dhn.simulate(system, trajectories=400, seed=0, initial=initial)
-        new = dhn.simulate(system, trajectories=12, seed=1, initial=initial)
-        model = dhn.DHN().fit(data, steps=steps)
-        size = write_explorer(folder / f"{system}.html", model, new, train=data)
-        print(f"{folder / system}.html: {size / 1000:.0f} kB")
+def pages(folder: Path) -> None:
+    for name in ("double_pendulum", "henon_heiles"):
+        new, train = draw(name, 12, seed=1), draw(name, 100)
+        size = write_explorer(folder / f"{name}.html", dhn.pretrained(name), new, train=train)
+        print(f"{folder / name}.html: {size / 1000:.0f} kB")
 
 
 def pendulum(page: Page) -> None:
@@ -52,7 +46,7 @@ def section(page: Page) -> None:
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    train(folder)
+    pages(folder)
     with sync_playwright() as play:
         browser = play.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]

@@ -57,3 +57,21 @@ def test_the_examples_run(code, tmp_path):
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TUTORIALS, ids=[x.stem for x in TUTORIALS])
+def test_the_tutorials_run(page):
+    command = [sys.executable, str(ROOT / "examples" / "tutorials.py"), page.stem]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and page.stem in done.stdout, done.stderr
+
+
+def test_every_picture_of_a_tutorial_is_made_by_its_code():
+    for page in TUTORIALS:
+        text = page.read_text()
+        for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
+            assert f'savefig("{name}"' in text and (page.parent / name).is_file()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dhn.estimator import Mechanics as Mechanics
     from dhn.estimator import fit as fit
     from dhn.estimator import load as load
+    from dhn.estimator import pretrained as pretrained
     from dhn.files import as_trajectories as as_trajectories
     from dhn.files import from_dataframe as from_dataframe
     from dhn.files import read as read
@@ -43,6 +44,7 @@ _WHERE = {
     "Mechanics": "dhn.estimator",
     "fit": "dhn.estimator",
     "load": "dhn.estimator",
+    "pretrained": "dhn.estimator",
 }
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "from_xarray",
     "get_system",
     "load",
+    "pretrained",
     "read",
     "register",
     "simulate",

@@ -1,8 +1,32 @@
 """The one exception that means: the input, not the program, is at fault."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pydantic
+
 
 class UserError(ValueError):
     """One line for a person: what was expected, what came, how to mend it.
 
     The command line prints it without a traceback and exits with code 2.
     """
+
+
+def first_mistake(error: "pydantic.ValidationError", name: str | None = None) -> str:
+    """One line about the first mistake that pydantic found.
+
+    Arguments:
+        error: What pydantic raised.
+        name: What the user calls the field; its own name by default.
+
+    Returns:
+        `steps should be greater than 0, got -1.`, or the sentence of a check of our own.
+    """
+    first = error.errors(include_url=False)[0]
+    name = name or ".".join(str(x).rstrip("_") for x in first["loc"])
+    if first["type"] == "value_error":
+        sentence = first["msg"].removeprefix("Value error, ")
+        return f"{name} {sentence}" if first["loc"] else sentence
+    expected = first["msg"].removeprefix("Input ").replace("less than inf", "a finite number")
+    return f"{name} {expected}, got {first['input']!r}."

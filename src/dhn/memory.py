@@ -18,14 +18,15 @@ def available_memory() -> int | None:
     return min(found) if found else None
 
 
-def check_memory(needed: float | int, what: str, remedy: str) -> None:
+def check_memory(
+    needed: float | int, what: str, remedy: str = "use less data, or a larger machine"
+) -> None:
     """A `UserError` if `needed` bytes are more than this machine has left.
 
-    **Arguments:**
-
-    - `needed`: an estimate of the peak, in bytes.
-    - `what`: what needs them, as the subject of a sentence.
-    - `remedy`: what to do instead, as an imperative.
+    Arguments:
+        needed: An estimate of the peak, in bytes.
+        what: What needs them, as the subject of a sentence.
+        remedy: What to do instead, as an imperative.
     """
     there = available_memory()
     if there is not None and needed > SHARE * there:

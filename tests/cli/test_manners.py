@@ -3,23 +3,26 @@
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import dhn
 from dhn.cli import COMMANDS, load, main
 from dhn.cli.failure import describe
 from dhn.cli.logs import logging_to
-from dhn.cli.outputs import TRAJECTORIES, check_output
+from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
 from dhn.cli.parsing import parse
-from dhn.cli.printable import one_line, printable
 from dhn.cli.waiting import progress_text, waiting
 from dhn.errors import UserError
 from dhn.files import FORMATS
+from dhn.printable import one_line, printable
 
 FAILURES = [
     (UserError("mend\nthis"), "mend this", 2),
@@ -94,6 +97,15 @@ def test_outputs_that_are_fine(tmp_path):
     check_output(tmp_path / "in.npz", inputs=[tmp_path / "other.npz"], endings=(".npz",), size=10)
     check_output(tmp_path / "new.CSV", endings=TRAJECTORIES)
     assert set(TRAJECTORIES) == set(FORMATS)
+
+
+def test_a_result_that_cannot_be_written_is_kept_elsewhere(tmp_path):
+    data = dhn.Trajectories(q=np.ones((1, 2, 1)), t=[0.0, 1.0])
+    with pytest.raises(UserError, match=r"does not exist.* The result is in \S+ instead\.") as told:
+        save_result(data, tmp_path / "gone" / "x.npz")
+    other = Path(str(told.value).split(" is in ")[1].split(" instead")[0])
+    assert dhn.read(other).equals(data)
+    shutil.rmtree(other.parent)
 
 
 @pytest.mark.parametrize("command", ["forecast", "interpolate", "denoise"])

@@ -1,5 +1,6 @@
 """Appendix B on the exact oscillator: what is conserved, and that overlaps agree."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -7,11 +8,14 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
+from tests.reconstruct import oscillator
 
+import dhn
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
-from dhn.evaluation.blocks import block_energy, overlap_disagreement
-from dhn.models import DHNModel, LeftHamiltonian, RightHamiltonian
+from dhn.evaluation.blocks import block_energy, diagnose, overlap_disagreement
+from dhn.models import LeftHamiltonian, RightHamiltonian
+from dhn.trajectories.scaling import Scaler
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
@@ -20,7 +24,7 @@ from exact_oscillator import exact_model as bare_model
 
 
 def exact_model(b, s, *, linked):
-    return with_precision(bare_model(b, s, linked=linked), "float64")
+    return with_precision(bare_model(b, s, linked=linked), "float64").finest
 
 
 def exact(seed, length):
@@ -30,7 +34,7 @@ def exact(seed, length):
 
 
 def energy_of(z):
-    stiffness = MASS * np.asarray(frequency(z))[:, None, None] ** 2
+    stiffness = MASS * np.asarray(frequency(z))[:, None] ** 2
 
     def energy(states):
         return (states.p**2).sum(-1) / (2 * MASS) + stiffness * (states.q**2).sum(-1) / 2
@@ -85,8 +89,7 @@ def test_the_disagreement_by_hand():
     """One output wrong by a known amount: half of the four outputs' mean square, in its unit."""
     with jax.enable_x64(True):
         states, z = exact(0, 5)
-        model = exact_model(2, 1, linked=False)
-        stage = model.stages[0]
+        stage = exact_model(2, 1, linked=False)
         wrong = eqx.tree_at(
             lambda s: (s.right, s.left),
             stage,
@@ -95,7 +98,6 @@ def test_the_disagreement_by_hand():
                 LeftHamiltonian(stage.left.network, 0.0),
             ),
         )
-        still = with_precision(DHNModel(stages=(wrong,), config=model.config), "float64")
         # A map that moves nothing returns the neighbours instead of the shared state.
         q, p = (np.asarray(x) for x in states)
         squares = [
@@ -105,7 +107,7 @@ def test_the_disagreement_by_hand():
             (p[:, :-2] - p[:, 1:-1]) ** 2,
         ]
         expected = np.sqrt(np.mean(squares, axis=(0, 3))) / stage.scale
-        np.testing.assert_allclose(overlap_disagreement(still, states, z), expected)
+        np.testing.assert_allclose(overlap_disagreement(wrong, states, z), expected)
 
 
 def test_blocks_without_overlap_are_refused():
@@ -113,3 +115,45 @@ def test_blocks_without_overlap_are_refused():
         states, z = exact(0, 5)
     with pytest.raises(UserError, match=r"block_size=1, stride=1 leaves none"):
         overlap_disagreement(exact_model(1, 1, linked=True), states, z)
+
+
+@pytest.fixture(scope="module")
+def springs():
+    """Oscillators of unit mass with codes of frequency - 1, and a model to put exact maps into."""
+    frequencies = np.linspace(0.8, 1.2, 6)
+    q, p = oscillator.exact_states(frequencies, 30, np.linspace(0.0, 2.0, 6))
+    params = {"m": np.ones(6), "k": frequencies**2}
+    t = oscillator.TIME_STEP * np.arange(30)
+    data = dhn.Trajectories(q=q, p=p, t=t, system="mass_spring", params=params)
+    trained = dhn.DHN(latent_size=1, width=16, depth=1).fit(data, steps=1).trained
+    units = Scaler(np.zeros(1), np.full(1, 0.5), np.full(1, 0.5))
+    return dataclasses.replace(trained, scaler=units), data, frequencies[:, None] - 1.0
+
+
+@pytest.mark.parametrize(("b", "s"), [(1, 1), (2, 1), (4, 2)])
+def test_diagnostics_of_exact_blocks(springs, b, s):
+    trained, data, codes = springs
+    exact = dataclasses.replace(trained, model=oscillator.exact_model(b, s, jax.numpy.float32))
+    found = diagnose(exact, data, codes)
+    assert (found.block_size, found.stride) == (b, s)
+    rounding = 1e-5  # of numbers of order one in single precision
+    assert found.summed_energy < rounding and found.single_energy < rounding
+    assert (found.overlap is None) == (b == s)
+    wrong = diagnose(exact, data, codes + 0.1)
+    assert wrong.single_energy > 1e-3
+    if b > s:
+        assert found.overlap < 1e-3 * wrong.overlap
+        assert "where blocks overlap" in found.describe()
+    # Unknown states leave their windows out, whatever stands there.
+    known = np.ones((6, 30), bool)
+    known[:, 10] = False
+    broken = data.replace(known=known, q=np.where(known[..., None], data.q, 77.0))
+    assert diagnose(exact, broken, codes).single_energy < rounding
+
+
+def test_diagnostics_without_energy_or_windows(springs):
+    trained, data, codes = springs
+    exact = dataclasses.replace(trained, model=oscillator.exact_model(2, 1, jax.numpy.float32))
+    found = diagnose(exact, data.replace(system=None, params={}), codes)
+    assert found.summed_energy is None and found.overlap < 1e-4
+    assert diagnose(exact, data[:, :2], codes) is None

@@ -45,7 +45,17 @@ def opened(browser, tmp_path):
     """Open a page from its text; afterwards: nothing was complained of, nothing asked for."""
     complaints, requests, contexts = [], [], []
 
-    def opening(document: str, *, hash: str = "", width: int = 1200, height: int = 860, **options):
+    ready = "window.explorer && explorer.app.motion.path.length > 100"
+
+    def opening(
+        document: str,
+        *,
+        hash: str = "",
+        width: int = 1200,
+        height: int = 860,
+        ready: str = ready,
+        **options,
+    ):
         file = Path(tmp_path) / "page.html"
         file.write_text(document, encoding="utf-8")
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
@@ -55,11 +65,11 @@ def opened(browser, tmp_path):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: requests.append(request.url.split("#")[0]))
         page.goto(file.as_uri() + hash)
-        until(page, "window.explorer && explorer.app.motion.path.length > 100")
+        until(page, ready)
         return page
 
     yield opening
     for context in contexts:
         context.close()
     assert complaints == []
-    assert set(requests) <= {(Path(tmp_path) / "page.html").as_uri()}
+    assert set(requests) <= {(Path(tmp_path) / "page.html").as_uri(), "about:srcdoc"}

@@ -12,6 +12,7 @@ from dhn.explorer import build_page
 from dhn.explorer.arrays import encode
 from dhn.explorer.page import build_payload, fill_template
 from dhn.reconstruct.forecast import forecast
+from dhn.reports.run import write_run_report
 from dhn.systems.library import BUILT_IN
 
 pytestmark = pytest.mark.browser
@@ -238,3 +239,46 @@ def test_without_data_the_page_says_nothing_of_them(trained, opened):
     assert page.locator("#inside").is_hidden()
     assert page.locator("#run").is_hidden()
     assert "grey" not in page.locator("#portrait-note").text_content()
+
+
+def test_the_report_holds_the_model_itself(trained, opened, tmp_path):
+    model, data = trained("one network")
+    model.save(tmp_path / "run")
+    write_run_report(tmp_path / "run", data[:4], tmp_path / "report.html", train=data)
+    page = opened((tmp_path / "report.html").read_text(encoding="utf-8"), ready="true")
+    page.locator("iframe.explorer").scroll_into_view_if_needed()
+    frame = page.frames[1]
+    until(frame, "window.explorer && explorer.app.motion.path.length > 100")
+    before = frame.evaluate("explorer.app.motion.path.q[100]")
+    box = page.locator("iframe.explorer").content_frame.locator("#portrait").bounding_box()
+    plot = "explorer.app.portrait.plot"
+    at = frame.evaluate(f"[{plot}.x(0.4), {plot}.y(0.1)]")
+    page.mouse.click(box["x"] + at[0], box["y"] + at[1])
+    np.testing.assert_allclose(start_of(frame), [0.4, 0.1], atol=0.05)
+    until(frame, "explorer.app.motion.path.length > 100")
+    assert frame.evaluate("explorer.app.motion.path.q[100]") != before
+    # The small form fits into its frame; the larger plots are left out.
+    assert frame.locator("#energy").is_hidden() and frame.locator("#play").is_visible()
+    assert frame.evaluate("document.documentElement.scrollHeight <= innerHeight + 1")
+
+
+def test_level_curves_have_one_energy_in_the_section_through_the_start(trained, opened):
+    model, data = trained("two degrees of freedom")
+    page = opened(build_page(model, data[:3], train=data))
+    page.click("#tabs button >> nth=1")
+    until(page, "explorer.app.portrait.levels")
+    start, points, energies = page.evaluate(
+        """(() => {
+          const { app } = explorer, { path, code } = app.motion;
+          const q = [...path.q[0]], p = [...path.p[0]];
+          const points = app.portrait.levels[7].flat();
+          return [[...q, ...p], points, points.map(([x, y]) => {
+            q[1] = x; p[1] = y;
+            return app.model.energy(app.model.scaleState(q, p), code);
+          })];
+        })()"""
+    )
+    assert len(start) == 4 and len(points) > 40
+    spread = page.evaluate("explorer.app.energyScale")
+    assert np.std(energies) < 0.01 * spread  # the grid's interpolation
+    assert np.ptp(np.array(points)[:, 0]) > 0.5

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from exact_oscillator import Recorder, exact_model, exact_states
 
+import dhn
 from dhn.blocks import StateBlock, no_noise
 from dhn.models import DHNModel, ModelContext
 from dhn.models.presets import get_preset
 from dhn.models.stage import equation_loss
 from dhn.training.config import TrainingConfig
 from dhn.training.step import initial_state
+from dhn.trajectories.scaling import Scaler
 
 CONTEXT = ModelContext(1, 0.1, (True,), (1.0,), (0.25,))
 MODEL, RECIPE = get_preset("paper")
@@ -106,7 +108,8 @@ def test_training_levels_are_uniform_and_conditioned_on_the_rung_above():
     far = jax.tree.map(lambda x: x + 1000.0, window)
     jax.block_until_ready(jax.jit(lambda w: model.losses((w,), (z,), jr.key(0)))(far))
     jax.effects_barrier()
-    _, P, told_q, told_p = next(call for call in calls if call[3].any())
+    # The noised windows follow the clean ones.
+    _, P, told_q, told_p = (x[2000:] for x in next(call for call in calls if call[3].any()))
     assert (told_q == 0).all() and (told_p[:, 0] == 0).all(), "known tokens are clean"
     applied = 1 - P[:, 1, 0] / 1000.0  # what is left of the signal, to the size of the noise
     np.testing.assert_allclose(told_p[:, 1], np.ceil(10 * told_p[:, 1] - 1e-4) / 10, atol=1e-6)
@@ -188,6 +191,15 @@ def test_post_norm_gives_normed_tokens():
 
 def test_angles_enter_as_they_are():
     assert MODEL.angles == "raw"
+
+
+def test_angles_are_told_in_quarter_turns():
+    assert TRAINING.scaling == "quarter-turn"
+    data = dhn.simulate("single_pendulum", 4, seed=0, steps=12)
+    for scaling in ("quarter-turn", "spread"):
+        model = dhn.DHN(width=8, depth=1, latent_size=1, scaling=scaling).fit(data, steps=1)
+        assert model.trained.scaler == Scaler.fit(data, scaling)
+    assert Scaler.fit(data, "quarter-turn") != Scaler.fit(data)
 
 
 def test_paper_smooth_differs_in_the_activation_alone():

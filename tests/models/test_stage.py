@@ -18,7 +18,7 @@ from dhn.blocks import BlockSpec, Known, NoiseLevel, StateBlock, no_noise
 from dhn.models import LeftHamiltonian, LinkedStage, PairedStage, RightHamiltonian
 from dhn.models.damping import NoDamping
 from dhn.models.networks.scalar import AbstractScalarNetwork
-from dhn.models.stage import denoising_loss, equation_loss, stage_residuals
+from dhn.models.stage import equation_loss, separate_losses, stage_residuals
 
 # Residuals are in units of the stage's scale (0.5), solves stop at 4 eps.
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
@@ -196,12 +196,14 @@ def test_the_denoising_loss_counts_unknown_outputs_only(linked):
         @eqx.filter_jit
         def evaluate():
             losses = [
-                denoising_loss(stage, window, noised, known, level, z, outputs)
+                separate_losses(stage, window, noised, known, level, z, outputs)
                 for outputs in ("unknown", "all")
             ]
-            return losses, stage.equations(noised, level, z)
+            clean = equation_loss(stage, window, z)
+            return losses, stage.equations(noised, level, z), clean
 
-        (unknown, every), outputs = evaluate()
+        ((equation, unknown), (_, every)), outputs, clean = evaluate()
+        np.testing.assert_allclose(equation, clean)
         parts = {
             "Q_target": (window.q, known.q, stage.spec.target),
             "P_target": (window.p, known.p, stage.spec.target),
@@ -222,7 +224,7 @@ def test_nothing_unknown_costs_nothing():
     stage = cast(random_stage(2, 1, linked=False), "float32")
     window, z = random_window(3, dtype="float32")
     known = Known(*(jnp.ones((3, 3), bool),) * 2)
-    loss = denoising_loss(stage, window, window, known, no_noise(window), z, "unknown")
+    _, loss = separate_losses(stage, window, window, known, no_noise(window), z, "unknown")
     assert loss == 0.0
 
 
@@ -242,9 +244,7 @@ def test_gradients_of_both_losses_match_finite_differences(linked, kind):
 
         def loss(at):
             stage, z = eqx.combine(at[0], static), at[1]
-            return equation_loss(stage, window, z) + denoising_loss(
-                stage, window, noised, known, level, z, "unknown"
-            )
+            return sum(separate_losses(stage, window, noised, known, level, z, "unknown"))
 
         leaves, structure = jax.tree.flatten((weights, z))
         draw = np.random.default_rng(2)

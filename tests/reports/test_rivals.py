@@ -105,6 +105,7 @@ def trial(truth: Trajectories, observe: int, prediction: Trajectories, **changes
         poor=0,
         left_out=0,
         period=oscillation_period(truth),
+        blocks=None,
     )
     return dataclasses.replace(made, **changes)
 

@@ -45,6 +45,7 @@ def test_a_run_with_data(place, capsys):
     ):
         assert f'alt="{alt}"' in text
     assert "<canvas" in text and "band holds" in text and "CRPS" in text
+    assert "block map (b=1, s=1): one application changes the summed energy" in text
     assert "http:" not in text and "https:" not in text
 
 

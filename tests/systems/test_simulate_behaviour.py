@@ -9,9 +9,9 @@ import jax
 import numpy as np
 import pytest
 
+from dhn.checks import whole
 from dhn.errors import UserError
 from dhn.systems import simulate
-from dhn.systems.simulation import _whole
 
 # One shape for all simulations of this file, so that it is compiled once.
 SHAPE = {"trajectories": 8, "steps": 40, "time_step": 0.1}
@@ -200,9 +200,9 @@ def test_what_does_not_fit_is_refused_before_any_work(options, message):
 
 @pytest.mark.parametrize("value", ["3", None, float("inf"), 2.5, True, -1, [3]], ids=repr)
 def test_counts_are_whole_numbers(value):
-    with pytest.raises(UserError, match="trajectories must be a whole number, at least 1; got"):
-        _whole(value, "trajectories", 1)
-    assert _whole(3.0, "trajectories", 1) == 3
+    with pytest.raises(UserError, match="trajectories must be a whole number of at least 1; got"):
+        whole("trajectories", value)
+    assert whole("trajectories", np.int64(3)) == 3
 
 
 def test_progress_counts_trajectories():

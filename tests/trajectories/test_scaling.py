@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import dhn
 from dhn.errors import UserError
 from dhn.trajectories import Scaler, Trajectories
 
@@ -153,3 +154,20 @@ def test_mistakes_are_named(call, message):
     with pytest.raises(UserError) as caught:
         call(Scaler.fit(data), data)
     assert message in str(caught.value)
+
+
+def test_quarter_turns_are_the_units_of_the_paper():
+    """Angles over pi/2; the largest momentum of a trajectory is 1 on average over the set."""
+    data = dhn.simulate("double_pendulum", 5, seed=0, steps=20)
+    assert data.p is not None
+    found = Scaler.fit(data, "quarter-turn")
+    np.testing.assert_array_equal(found.q_shift, 0.0)
+    np.testing.assert_allclose(found.q_scale, np.pi / 2)
+    np.testing.assert_allclose(found.p_scale, np.abs(data.p).max((1, 2)).mean())
+    # Coordinates that are not angles keep their spread, and all share one unit of action.
+    springs = dhn.simulate("elastic_pendulum", 5, seed=0, steps=20)
+    mixed = Scaler.fit(springs, "quarter-turn")
+    turning = np.asarray(springs.angles)
+    np.testing.assert_allclose(mixed.q_scale[turning], np.pi / 2)
+    np.testing.assert_array_equal(mixed.q_scale[~turning], Scaler.fit(springs).q_scale[~turning])
+    np.testing.assert_allclose(mixed.q_scale * mixed.p_scale, mixed.action_scale)

@@ -84,16 +84,16 @@ def corrupt_nearby(key: Key[Array, ""], states: StateBlock, known: Known, change
     Instead of pure noise at one end, the starts that inference meets: a guess that is off by up to
     one typical `change`.
     """
-    key_size, key_q, key_p = jr.split(key, 3)
+    key_size, key_noise = jr.split(key)
     q, p = states
     low, high = jnp.log(SMALLEST_SIGMA), jnp.log(LARGEST_SIGMA)
     sigma = jnp.exp(jr.uniform(key_size, q.shape[:1], q.dtype, low, high))
+    drawn = change * sigma[:, None, None] * jr.normal(key_noise, (2, *q.shape), q.dtype)
 
-    def move(key, x, known):
-        step = change * sigma[:, None, None] * jr.normal(key, x.shape, x.dtype)
+    def move(x, step, known):
         return jnp.where(known[..., None], x, x + step)
 
-    moved = StateBlock(move(key_q, q, known.q), move(key_p, p, known.p))
+    moved = StateBlock(move(q, drawn[0], known.q), move(p, drawn[1], known.p))
     level = unknown_level(known, (sigma / (1 + sigma))[:, None])
     return Nearby(moved, level, (1 + sigma / SMALLEST_SIGMA) ** -2)
 

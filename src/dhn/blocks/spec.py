@@ -1,10 +1,12 @@
 """How a window of states splits into a source and a target block (paper, Sec. 3.3)."""
 
 import dataclasses
+from typing import final
 
 from dhn.errors import UserError
 
 
+@final
 @dataclasses.dataclass(frozen=True)
 class BlockSpec:
     """`b + s` consecutive states: the first `b` are the source block, the last `b` the target.

@@ -16,6 +16,7 @@ from dhn.errors import UserError
 
 COMMANDS = (
     "systems",
+    "pretrained",
     "simulate",
     "inspect",
     "import",
@@ -26,6 +27,7 @@ COMMANDS = (
     "evaluate",
     "denoise",
     "reconstruct",
+    "sweep",
     "reproduce",
     "report",
     "explore",
@@ -33,7 +35,7 @@ COMMANDS = (
     "doctor",
 )
 
-OBJECTS_BETWEEN_COLLECTIONS = 50_000
+OBJECTS_BETWEEN_COLLECTIONS = 50_000  # few collections happen during imports
 
 
 def load(command: str) -> ModuleType:

@@ -8,7 +8,6 @@ import tyro
 from annotated_types import Ge, Gt, Lt
 
 from dhn.cli.outputs import check_output
-from dhn.errors import UserError
 
 # Ranges are told by `annotated_types`, which pydantic checks: importing pydantic itself would
 # take a third of the time in which `dhn --help` answers.
@@ -42,18 +41,14 @@ def check_writable(path: Path) -> None:
 
 RunFolder = Annotated[
     tyro.conf.Positional[Path],
-    tyro.conf.arg(metavar="RUN", help="Folder of a trained model, as made by `dhn train`."),
+    tyro.conf.arg(
+        metavar="RUN",
+        help="Folder of a trained model, as made by `dhn train`; or pretrained:NAME.",
+    ),
 ]
 
 
-def seconds(text: str) -> float:
-    """A duration such as 90, 90s, 5m or 1.5h, in seconds."""
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
-    try:
-        value = float(number) * units[unit]
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise UserError(f"--budget must be a duration such as 90s, 5m or 1h; got {text!r}.")
-    return value
+def page_of(run: Path, name: str) -> Path:
+    """Where a page about a run goes: into its folder, or here for a model of the package."""
+    package, _, model = str(run).partition("pretrained:")
+    return Path(f"{model}-{name}") if model and not package else run / name

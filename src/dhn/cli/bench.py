@@ -1,13 +1,10 @@
 """`dhn bench`: how fast this machine trains, fits codes and forecasts."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from dhn.cli.arguments import Json, PositiveInt, Seed
-from dhn.cli.result import Result
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from dhn.cli.result import Console, Result
 
 
 @final
@@ -39,9 +36,9 @@ def run(args: Arguments) -> Result:
     from dhn.systems import simulate
 
     use_cache()
+    model = DHN(args.preset, seed=args.seed, validation=0.0)
     train = simulate("double_pendulum", trajectories=500, seed=args.seed)
     test = simulate("double_pendulum", trajectories=args.trajectories, seed=args.seed + 1)
-    model = DHN(args.preset, seed=args.seed, validation=0.0)
 
     def timed(function):
         start = time.perf_counter()
@@ -70,7 +67,7 @@ def run(args: Arguments) -> Result:
     return Result(values, lambda console: _draw(console, values))
 
 
-def _draw(console: "Console", values: dict[str, Any]) -> None:
+def _draw(console: Console, values: dict[str, Any]) -> None:
     n, ahead = values["trajectories"], values["predicted_states"]
     console.print(
         f"{values['preset']}, {values['parameters']} parameters\n"

@@ -1,16 +1,13 @@
 """`dhn denoise`: the model's own path through noisy measurements."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any, final
 
 import tyro
 
 from dhn.cli.arguments import Data, Json, Output, Positive, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output
-from dhn.cli.result import Result
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.result import Console, Result
 
 
 @final
@@ -37,7 +34,8 @@ def run(args: Arguments) -> Result:
     import numpy as np
 
     from dhn.cli.compilation import open_run
-    from dhn.files import write
+    from dhn.cli.parts import in_parts, joined
+    from dhn.cli.waiting import waiting
 
     model, data = open_run(args.run, args.data)
     noise = None
@@ -45,8 +43,9 @@ def run(args: Arguments) -> Result:
         momenta = np.zeros_like(data.q) if data.momenta is None else data.momenta
         parts = (data.q[data.known], momenta[data.known])
         noise = args.noise * np.stack([np.nanstd(x, axis=0) for x in parts])
-    found = model.denoise(data, noise=noise)
-    write(found, args.output)
+    with waiting("denoising", enabled=not args.json) as report:
+        found = joined(in_parts(data, lambda part, _: model.denoise(part, noise=noise), report))
+    save_result(found, args.output)
     moved = np.sqrt(np.nanmean((found.q - data.q)[data.known] ** 2, axis=0))
     values: dict[str, Any] = {
         "output": str(args.output),
@@ -57,7 +56,7 @@ def run(args: Arguments) -> Result:
     return Result(values, lambda console: _draw(console, values))
 
 
-def _draw(console: "Console", values: dict[str, Any]) -> None:
+def _draw(console: Console, values: dict[str, Any]) -> None:
     moved = ", ".join(f"{name} {value:.3g}" for name, value in values["moved"].items())
     console.print(
         f"{values['output']}: {values['trajectories']} trajectories, {values['filled']} states "

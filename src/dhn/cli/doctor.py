@@ -1,13 +1,10 @@
 """`dhn doctor`: what is installed here, and whether it works; to be pasted into a report."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from dhn.cli.arguments import Json, Positive, Seed
-from dhn.cli.result import Result
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from dhn.cli.result import Console, Result
 
 PACKAGES = ("dhn", "jax", "jaxlib", "equinox", "optax", "diffrax", "optimistix", "numpy", "scipy")
 EXTRAS = ("pandas", "xarray", "h5py", "pyarrow", "netCDF4", "scikit-learn", "jax-cuda12-plugin")
@@ -99,7 +96,7 @@ def _self_test(timeout: float, seed: int) -> list[dict[str, Any]]:
     return steps
 
 
-def _draw(console: "Console", found: dict[str, Any]) -> None:
+def _draw(console: Console, found: dict[str, Any]) -> None:
     def listed(versions: dict[str, str | None]) -> str:
         return ", ".join(f"{k} {x or '(not installed)'}" for k, x in versions.items())
 

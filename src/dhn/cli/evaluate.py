@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import tyro
 
 from dhn.cli.arguments import Data, Json, PositiveInt, RunFolder, Seed
-from dhn.cli.result import Result
+from dhn.cli.outputs import PICTURES, check_output
+from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from dhn.evaluation.blocks import BlockDiagnostics
 
 MOST = 1000
 """Forecasts that are measured."""
 NOT_RIVALS = ("ahead", "states", "time", "forecast")
-HORIZONS = (1, 2, 4, 8, 16, 32, 64, 112, 256, 512, 1024)
+HORIZONS = (1, 2, 4, 8, 16, 32, 64, 112, 256, 512, 1024)  # states ahead
 
 
 @final
@@ -50,13 +51,12 @@ def run(args: Arguments) -> Result:
 
     from dhn.cli.compilation import open_run
     from dhn.cli.sources import recall
+    from dhn.cli.waiting import waiting
     from dhn.evaluation.trial import horizons, try_out
     from dhn.evaluation.uncertainty import coverage, crps
 
     if args.plot is not None:
-        from dhn.reports.style import check_format
-
-        check_format(args.plot)
+        check_output(args.plot, inputs=(args.data,), endings=PICTURES)
     model, data = open_run(args.run, args.data)
     if data.q.shape[1] <= args.observe:
         raise UserError(
@@ -64,12 +64,13 @@ def run(args: Arguments) -> Result:
             f"{args.data} have {data.q.shape[1]} states. Observe fewer."
         )
     start = time.perf_counter()
-    trial = try_out(
-        model, data,
-        train=recall(model, args.run, "train"),
-        validation=recall(model, args.run, "validation"),
-        observe=args.observe, ahead=args.ahead, most=MOST,
-    )  # fmt: skip
+    with waiting("forecasting, beside rivals", enabled=not args.json):
+        trial = try_out(
+            model, data,
+            train=recall(model, args.run, "train"),
+            validation=recall(model, args.run, "validation"),
+            observe=args.observe, ahead=args.ahead, most=MOST,
+        )  # fmt: skip
     elapsed = time.perf_counter() - start
     found, metrics, still = trial.prediction, trial.metrics, trial.others[0].metrics
     ahead = metrics.steps - args.observe + 1
@@ -99,6 +100,7 @@ def run(args: Arguments) -> Result:
     }
     values["coverage"] = coverage(found, trial.truth)
     values["crps"] = crps(found, trial.truth)
+    values["blocks"] = None if trial.blocks is None else trial.blocks.summary()
     if args.plot is not None:
         from dhn.reports.forecast import figure
         from dhn.reports.style import save
@@ -106,10 +108,10 @@ def run(args: Arguments) -> Result:
         title = f"{args.run}: {args.observe} states seen, {len(metrics.steps)} predicted"
         save(figure(found, trial.truth, metrics, title), args.plot)
         values["plot"] = str(args.plot)
-    return Result(values, lambda console: _draw(console, values))
+    return Result(values, lambda console: _draw(console, values, trial.blocks))
 
 
-def _draw(console: "Console", values: dict[str, Any]) -> None:
+def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | None") -> None:
     from rich.table import Table
 
     table = Table("states ahead", "MSE of q", "persistence", "MSE of energy", box=None)
@@ -130,19 +132,22 @@ def _draw(console: "Console", values: dict[str, Any]) -> None:
         soft_wrap=True,
     )
     if values.get("energy_mse") is not None:
+        drift = values["energy_drift"]
         console.print(
-            f"energy: MSE {values['energy_mse']:.3g}, median relative drift over the second half "
-            f"{values['energy_drift']:.2g}"
+            f"energy: MSE {values['energy_mse']:.3g}"
+            + ("" if drift is None else f", median relative drift over the second half {drift:.2g}")
         )
     if "coverage" in values:
         shares = ", ".join(f"{k} band {v:.0%}" for k, v in values["coverage"].items())
         console.print(f"coverage: {shares}; CRPS {values['crps']:.3g}")
+    if blocks is not None:
+        console.print(blocks.describe(), soft_wrap=True)
     console.print(f"{values['seconds']:.1f} s (training took {values['training_seconds']:.0f} s)")
     if values.get("plot"):
         console.print(f"picture: {values['plot']}")
 
 
-def _draw_periods(console: "Console", values: dict[str, Any]) -> None:
+def _draw_periods(console: Console, values: dict[str, Any]) -> None:
     """Root mean square errors in the data's units, beside the rivals'."""
     from rich.table import Table
 

@@ -2,16 +2,13 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, RunFolder, Seed, check_writable
-from dhn.cli.result import Result
+from dhn.cli.arguments import Json, RunFolder, Seed, check_writable, page_of
+from dhn.cli.result import Console, Result
 from dhn.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @final
@@ -27,9 +24,10 @@ class Arguments:
     run: RunFolder
     data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE")] = None
     """Trajectories to start from and to compare with; the training data by default, where the run
-    still finds them."""
+    still finds them, and simulated ones for a model of the package."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="PAGE")] = None
-    """The page; explorer.html in the run's folder by default."""
+    """The page; explorer.html in the run's folder by default, NAME-explorer.html here for a model
+    of the package."""
     title: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
     """Heading of the page; the system's name by default."""
     open: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -40,12 +38,13 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Export the model and what is known of its data."""
-    output = args.output or args.run / "explorer.html"
-    if args.run.is_dir():
+    output = args.output or page_of(args.run, "explorer.html")
+    if args.output is not None or args.run.is_dir():
         check_writable(output)
 
     from dhn.cli.compilation import use_cache
-    from dhn.cli.sources import recall
+    from dhn.cli.sources import training_states
+    from dhn.cli.waiting import waiting
     from dhn.estimator import Mechanics, load
     from dhn.explorer import write_explorer
     from dhn.files import read
@@ -54,9 +53,10 @@ def run(args: Arguments) -> Result:
     model = load(args.run)
     if isinstance(model, Mechanics):
         raise UserError(f"{args.run} holds mechanics; the explorer shows trained networks.")
-    train = recall(model, args.run, "train")
+    train = training_states(model, args.run)
     data = None if args.data is None else read(args.data)
-    size = write_explorer(output, model, data, train=train, title=args.title, seed=args.seed)
+    with waiting("writing the page", enabled=not args.json):
+        size = write_explorer(output, model, data, train=train, title=args.title, seed=args.seed)
     values = {
         "page": str(output),
         "bytes": size,
@@ -70,7 +70,7 @@ def run(args: Arguments) -> Result:
     return Result(values, lambda console: _draw(console, values))
 
 
-def _draw(console: "Console", values: dict[str, Any]) -> None:
+def _draw(console: Console, values: dict[str, Any]) -> None:
     console.print(f"page: {values['page']} ({values['bytes'] / 1000:.0f} kB)", soft_wrap=True)
     if not values["training_data"]:
         seen = f"the states of {values['data']}" if values["data"] else "no data"

@@ -7,8 +7,8 @@ import os
 import sys
 import traceback
 
-from dhn.cli.printable import one_line
 from dhn.errors import UserError
+from dhn.printable import one_line
 
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
 LOG = logging.getLogger("dhn")

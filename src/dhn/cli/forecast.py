@@ -1,17 +1,14 @@
 """`dhn forecast`: see the first states of new trajectories, predict the next."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any, final
 
 from annotated_types import Ge
 
 from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output
-from dhn.cli.result import Result
+from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.result import Console, Result
 from dhn.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @final
@@ -43,10 +40,14 @@ def run(args: Arguments) -> Result:
 
     import time
 
+    import numpy as np
+
     from dhn.cli.compilation import open_run
+    from dhn.cli.parts import in_parts, joined
+    from dhn.cli.waiting import waiting
     from dhn.estimator.answers import extended, keep_known
+    from dhn.estimator.reconstruction import warning
     from dhn.evaluation.metrics import compare
-    from dhn.files import write
 
     model, data = open_run(args.run, args.data)
     if data.q.shape[1] < args.observe:
@@ -55,34 +56,36 @@ def run(args: Arguments) -> Result:
             f"{data.q.shape[1]} states."
         )
     start = time.perf_counter()
-    observed = data[:, : args.observe]
-    asked = extended(observed, args.steps, model.time_step)
-    answer = model.reconstruct(asked, samples=args.samples, seed=args.seed)
-    found = keep_known(asked, answer.trajectories)
+
+    def predict(part, number):
+        asked = extended(part, args.steps, model.time_step)
+        answer = model.reconstruct(asked, samples=args.samples, seed=args.seed + number)
+        return keep_known(asked, answer.trajectories), answer.fit, answer.result
+
+    with waiting("forecasting", enabled=not args.json) as report:
+        answers = in_parts(data[:, : args.observe], predict, report)
+    found = joined([answer[0] for answer in answers])
+    fit = np.concatenate([answer[1] for answer in answers])
+    result = np.array([x for answer in answers for x in answer[2]])
     elapsed = time.perf_counter() - start
-    write(found, args.output)
+    with waiting(f"writing {args.output}", enabled=not args.json):
+        save_result(found, args.output)
     values: dict[str, Any] = {
         "output": str(args.output),
         "trajectories": len(found),
         "observed": args.observe,
         "predicted": args.steps,
         "seconds": elapsed,
-        "fit": {"median": _median(answer.fit), "worst": float(answer.fit.max())},
-        "results": {data.ids[k]: x.name for k, x in enumerate(answer.result)},
-        "warning": answer.warning(),
+        "fit": {"median": float(np.median(fit)), "worst": float(fit.max())},
+        "results": {data.ids[k]: x.name for k, x in enumerate(result)},
+        "warning": warning(result, data.ids),
     }
     if data.q.shape[1] > args.observe and data.known[:, args.observe :].any():
         values["against_data"] = compare(found, data).summary()
     return Result(values, lambda console: _draw(console, values))
 
 
-def _median(x) -> float:
-    import numpy as np
-
-    return float(np.median(x))
-
-
-def _draw(console: "Console", values: dict[str, Any]) -> None:
+def _draw(console: Console, values: dict[str, Any]) -> None:
     console.print(
         f"{values['output']}: {values['trajectories']} trajectories, {values['observed']} states "
         f"seen, {values['predicted']} predicted in {values['seconds']:.1f} s"

@@ -2,32 +2,23 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, final
+from typing import Annotated, Literal, final
 
 import tyro
-from pydantic import Field
 
 from dhn.cli.arguments import Json, Output, Seed, check_writable
-from dhn.cli.result import Result
+from dhn.cli.outputs import refuse_same
+from dhn.cli.result import Console, Result
 from dhn.errors import UserError
-
-WHOLE = "all"
-PARTS = ("train", "validation", "test")
-"""Parts of a split; each has a file of its own."""
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 Columns = Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")]
 Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 Numbers = Annotated[str | None, tyro.conf.arg(metavar="NUMBER,...")]
-Time = Annotated[
-    Annotated[float, Field(allow_inf_nan=False)] | None, tyro.conf.arg(metavar="SECONDS")
-]
+Time = Annotated[float | None, tyro.conf.arg(metavar="SECONDS")]
+Number = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
+Count = Annotated[int | None, tyro.conf.arg(metavar="INT")]
+Pattern = Annotated[str | None, tyro.conf.arg(metavar="PATTERN")]
 Flag = tyro.conf.FlagCreatePairsOff[bool]
-Positive = Annotated[
-    Annotated[float, Field(gt=0, allow_inf_nan=False)] | None, tyro.conf.arg(metavar="FLOAT")
-]
 
 
 @final
@@ -58,7 +49,7 @@ class Arguments:
     """Columns of the momenta, where they are measured."""
     trial: Column = None
     """Column that labels trials; `restart`: a new trial begins where time goes back."""
-    rate: Positive = None
+    rate: Number = None
     """Samples a second, for files without times."""
     time_unit: Annotated[str | None, tyro.conf.arg(metavar="UNIT")] = None
     """Unit of the times (s, ms, us, ns, min, h); the header's, else s, by default."""
@@ -95,25 +86,25 @@ class Arguments:
     """Write coordinates alone: no velocities, no momenta."""
     keep_times: Flag = False
     """Keep the times of the rows instead of a uniform grid; nothing is resampled."""
-    dt: Positive = None
+    dt: Number = None
     """Time between two states; the sampling step by default."""
-    gap: Positive = None
+    gap: Number = None
     """A hole in the times longer than this begins a new trial."""
     smooth: Flag = False
     """Smooth the coordinates too, by the fit that gives velocities; of a split, training alone."""
     edges: Literal["mark", "drop", "keep"] = "mark"
     """States with uncertain velocities at the ends of a run: unknown, left out, or kept."""
-    segment: Annotated[Annotated[int, Field(ge=2)] | None, tyro.conf.arg(metavar="INT")] = None
+    segment: Count = None
     """Cut runs into trajectories of this many states."""
-    hop: Annotated[Annotated[int, Field(ge=1)] | None, tyro.conf.arg(metavar="INT")] = None
+    hop: Count = None
     """States from the start of one segment to the next; no overlap by default."""
     codes: Literal["own", "run", "all"] = "run"
     """Which trajectories share a latent code: none, the segments of a run, or all."""
     split: Numbers = None
     """Fractions of each run in time: train,test or train,validation,test, a file for each."""
-    test_trials: Annotated[str | None, tyro.conf.arg(metavar="PATTERN")] = None
+    test_trials: Pattern = None
     """Trials that go to the test file as a whole, such as vad*."""
-    validation_trials: Annotated[str | None, tyro.conf.arg(metavar="PATTERN")] = None
+    validation_trials: Pattern = None
     """Trials that go to the validation file as a whole, beside --test-trials."""
     seed: Seed = 0
     json: Json = False
@@ -122,7 +113,7 @@ class Arguments:
 def run(args: Arguments) -> Result:
     """Read, clean, bring onto a grid, write one file or one a part, and report every change."""
     from dhn.files import write_all
-    from dhn.files.foreign import ImportOptions, run_import
+    from dhn.files.foreign import PARTS, WHOLE, ImportOptions, run_import
     from dhn.files.loading import format_of
 
     check_writable(args.output)
@@ -130,28 +121,9 @@ def run(args: Arguments) -> Result:
     split = args.split is not None or args.test_trials is not None
     for path in args.files:
         for part in PARTS if split else (WHOLE,):
-            if _same_file(path, _part_path(args.output, part)):
-                raise UserError(
-                    f"{path} is an input and would be replaced by the output; choose another name."
-                )
-    options: dict[str, Any] = {
-        name: getattr(args, name)
-        for name in (
-            *("time", "trial", "rate", "time_unit", "y_down", "degrees", "dt", "gap", "smooth"),
-            *("edges", "segment", "hop", "codes", "test_trials", "validation_trials"),
-            *("from_", "to", "positions_only", "keep_times"),
-        )
-    }
-    for name in ("q", "v", "p", "markers", "angles"):
-        options[name] = _words(getattr(args, name), name)
-    for name in ("missing", "split", "zero"):
-        options[name] = _numbers(getattr(args, name), name)
-    for name in ("mass", "pivot"):
-        value = getattr(args, name)
-        options[f"fit_{name}"] = value == "fit"
-        options[name] = () if value == "fit" else _numbers(value, name)
-    options["unwrap"] = not args.wrapped
-    options["params"] = _params(args.param)
+            refuse_same(_part_path(args.output, part), path)
+    options = {k: x for k, x in vars(args).items() if k in ImportOptions.model_fields}
+    options["params"] = dict(_pair(x) for x in args.param)
     if args.system is not None:
         from dhn.cli.user_system import resolve_system
 
@@ -162,7 +134,7 @@ def run(args: Arguments) -> Result:
     written = {part: str(path) for part, path in paths.items()}
     found = {"written": written, **imported.report.to_dict()}
 
-    def draw(console: "Console") -> None:
+    def draw(console: Console) -> None:
         lines = imported.report.lines()
         width = max(len(label) for label, _ in lines)
         for label, text in lines:
@@ -174,33 +146,11 @@ def run(args: Arguments) -> Result:
 
 
 def _part_path(output: Path, part: str) -> Path:
-    return output if part == WHOLE else output.with_name(f"{output.stem}-{part}{output.suffix}")
+    return output if part == "all" else output.with_name(f"{output.stem}-{part}{output.suffix}")
 
 
-def _same_file(first: Path, second: Path) -> bool:
-    return first.exists() and second.exists() and first.samefile(second)
-
-
-def _words(text: str | None, flag: str) -> tuple[str, ...]:
-    words = tuple(x.strip() for x in text.split(",")) if text is not None else ()
-    if not all(words):
-        raise UserError(f"--{flag} expects names separated by commas, got {text!r}.")
-    return words
-
-
-def _numbers(text: str | None, flag: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(x) for x in text.split(",")) if text is not None else ()
-    except ValueError:
-        raise UserError(f"--{flag} expects numbers separated by commas, got {text!r}.") from None
-
-
-def _params(words: tuple[str, ...]) -> dict[str, float]:
-    found = {}
-    for word in words:
-        name, _, text = word.partition("=")
-        try:
-            found[name] = float(text)
-        except ValueError:
-            raise UserError(f"--param expects NAME=VALUE, got {word!r}.") from None
-    return found
+def _pair(word: str) -> tuple[str, str]:
+    name, equals, text = word.partition("=")
+    if not equals:
+        raise UserError(f"--param expects NAME=VALUE, got {word!r}.")
+    return name, text

@@ -2,16 +2,14 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Data, Json, RunFolder, Seed, check_writable
-from dhn.cli.result import Result
+from dhn.cli.arguments import Data, Json, RunFolder, Seed
+from dhn.cli.outputs import check_output
+from dhn.cli.result import Console, Result
 from dhn.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @final
@@ -35,11 +33,12 @@ class Arguments:
 def run(args: Arguments) -> Result:
     """Autodecode, then apply the probe fitted on the training codes."""
     if args.output is not None:
-        check_writable(args.output)
+        check_output(args.output, inputs=(args.data,), endings=(".csv",))
 
     import numpy as np
 
     from dhn.cli.compilation import open_run
+    from dhn.cli.waiting import waiting
     from dhn.estimator import Mechanics
 
     model, data = open_run(args.run, args.data)
@@ -49,7 +48,8 @@ def run(args: Arguments) -> Result:
             f"their coefficients are printed by `dhn train` and stand in `dhn report`."
         )
     probe = model.probe(args.target)
-    found = model.reconstruct(data)
+    with waiting("fitting codes", enabled=not args.json):
+        found = model.reconstruct(data)
     estimate, errors = found.parameters[args.target]
     truth = data.params.get(args.target)
     values: dict[str, Any] = {
@@ -60,27 +60,29 @@ def run(args: Arguments) -> Result:
         "probe_error": probe.error,
         "warning": found.warning(),
     }
-    if truth is not None:
-        error = np.mean((estimate - truth) ** 2)
-        spread = np.var(truth)
+    if truth is not None and np.isfinite(truth).any():
+        error, spread = np.nanmean((estimate - truth) ** 2), np.nanvar(truth)
         values["mse"] = float(error)
         values["r2"] = float(1 - error / spread) if spread > 0 else None
     if args.output is not None:
-        from dhn.files.atomic import atomic_path
+        import csv
 
-        rows = [
-            f"{name},{value!r},{values['standard_errors'][name]!r}"
-            for name, value in values["estimates"].items()
-        ]
-        with atomic_path(args.output) as temporary:
-            temporary.write_text(
-                "\n".join([f"trajectory,{args.target},standard_error", *rows]) + "\n"
-            )
+        from dhn.files.atomic import atomic_path
+        from dhn.files.formats.csv import guarded
+
+        with (
+            atomic_path(args.output) as temporary,
+            open(temporary, "w", newline="", encoding="utf-8") as file,
+        ):
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(["trajectory", guarded(args.target), "standard_error"])
+            for name, value in values["estimates"].items():
+                table.writerow([guarded(name), value, values["standard_errors"][name]])
         values["output"] = str(args.output)
     return Result(values, lambda console: _draw(console, values))
 
 
-def _draw(console: "Console", values: dict[str, Any]) -> None:
+def _draw(console: Console, values: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table("trajectory", values["target"], "standard error", box=None, pad_edge=False)
@@ -96,4 +98,5 @@ def _draw(console: "Console", values: dict[str, Any]) -> None:
     if values["warning"] is not None:
         console.print(f"warning: {values['warning']}", soft_wrap=True)
     if "mse" in values:
-        console.print(f"against the file: MSE {values['mse']:.3g}, R2 {values['r2']:.6f}")
+        share = "" if values["r2"] is None else f", R2 {values['r2']:.6f}"
+        console.print(f"against the file: MSE {values['mse']:.3g}{share}")

@@ -2,15 +2,13 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any, final
 
 import tyro
 
 from dhn.cli.arguments import Data, Json, Seed
-from dhn.cli.result import Result
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from dhn.cli.outputs import PICTURES, check_output
+from dhn.cli.result import Console, Result
 
 
 @final
@@ -32,10 +30,10 @@ def run(args: Arguments) -> Result:
     """Read the file, gather its facts and draw it if asked."""
     from dhn.files import read
     from dhn.reports.inspect import facts, figure
-    from dhn.reports.style import check_format, save
+    from dhn.reports.style import save
 
     if args.plot is not None:
-        check_format(args.plot)
+        check_output(args.plot, inputs=(args.file,), endings=PICTURES)
     data = read(args.file)
     found = {"file": str(args.file), **facts(data), "plot": args.plot and str(args.plot)}
     if args.plot is not None:
@@ -43,7 +41,7 @@ def run(args: Arguments) -> Result:
     return Result(found, lambda console: _draw(console, found))
 
 
-def _draw(console: "Console", found: dict[str, Any]) -> None:
+def _draw(console: Console, found: dict[str, Any]) -> None:
     from rich.table import Table
 
     time = found["time"]

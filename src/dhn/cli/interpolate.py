@@ -1,17 +1,14 @@
 """`dhn interpolate`: states between the known ones."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any, final
 
 import tyro
 from annotated_types import Ge
 
 from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output
-from dhn.cli.result import Result
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.result import Console, Result
 
 
 @final
@@ -43,12 +40,16 @@ def run(args: Arguments) -> Result:
     import time
 
     from dhn.cli.compilation import open_run
+    from dhn.cli.parts import in_parts, joined
+    from dhn.cli.waiting import waiting
     from dhn.evaluation.metrics import compare
-    from dhn.files import write
 
     model, data = open_run(args.run, args.data)
     start = time.perf_counter()
-    found = model.interpolate(data.resample(args.factor) if args.thin else data, args.factor)
+    sparse = data.resample(args.factor) if args.thin else data
+    with waiting("interpolating", enabled=not args.json) as report:
+        parts = in_parts(sparse, lambda part, _: model.interpolate(part, args.factor), report)
+        found = joined(parts)
     values: dict[str, Any] = {
         "output": str(args.output),
         "trajectories": len(found),
@@ -56,13 +57,13 @@ def run(args: Arguments) -> Result:
         "factor": args.factor,
         "seconds": time.perf_counter() - start,
     }
-    write(found, args.output)
+    save_result(found, args.output)
     if args.thin:
         values["against_data"] = compare(found, data).summary()
     return Result(values, lambda console: _draw(console, values))
 
 
-def _draw(console: "Console", values: dict[str, Any]) -> None:
+def _draw(console: Console, values: dict[str, Any]) -> None:
     console.print(
         f"{values['output']}: {values['trajectories']} trajectories of {values['states']} states, "
         f"{values['factor']} times finer, in {values['seconds']:.1f} s"

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from dhn.cli.printable import one_line
 from dhn.errors import UserError
+from dhn.printable import one_line
 
 LOG = logging.getLogger("dhn")
 
@@ -85,6 +85,8 @@ def _to_stderr(verbose: bool) -> list[logging.Handler]:
 def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
     text = f"warning: {one_line(str(message))}"
     LOG.getChild("progress").warning(text)  # the file alone: the line below is for the terminal
+    if issubclass(category, RuntimeWarning):  # NumPy's remarks on arithmetic, not for a user
+        return
     with contextlib.suppress(OSError):
         print(f"dhn: {text}", file=sys.stderr, flush=True)
 

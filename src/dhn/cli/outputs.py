@@ -1,18 +1,26 @@
 """Whether a result can be written, asked before the work that makes it."""
 
 import dataclasses
+import errno
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dhn.errors import UserError
 from dhn.memory import size_text
 
+if TYPE_CHECKING:
+    from dhn.trajectories import Trajectories
+
 TRAJECTORIES = (".npz", ".csv", ".mat", ".h5", ".hdf5", ".parquet", ".nc")
 """Endings of files of trajectories (`dhn.files.FORMATS`, without its imports)."""
+
+PICTURES = (".png", ".svg", ".pdf")
+"""Endings of pictures."""
 
 
 def check_output(
@@ -45,16 +53,45 @@ def check_output(
             f"{', '.join(endings)}."
         )
     for source in inputs:
-        _refuse_same(path, source)
-    if not os.access(path.parent, os.W_OK | os.X_OK) or (kind and not os.access(path, os.W_OK)):
-        what = path if kind and not os.access(path, os.W_OK) else path.parent
-        raise UserError(f"{what} must not be written; change its permissions or name another file.")
+        refuse_same(path, source)
+    _try_to_write(path, kind is not None)
     free = shutil.disk_usage(path.parent).free
     if size > free:
         raise UserError(
             f"{path} would have about {size_text(size)}, and {size_text(free)} are free on that "
             f"disk; make room, or write elsewhere."
         )
+
+
+def _try_to_write(path: Path, exists: bool) -> None:
+    """A `UserError` unless a file beside `path` can be made now; it is removed at once.
+
+    Permissions alone do not tell: root has all of them, even on a read-only disk.
+    """
+    try:
+        if exists and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".dhn"):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written: {error.strerror}; name another file or folder."
+        ) from error
+
+
+def save_result(data: "Trajectories", path: Path) -> None:
+    """Write what a command computed; elsewhere if it cannot be written there any more."""
+    from dhn.files import write
+
+    try:
+        write(data, path)
+    except (OSError, UserError) as error:
+        other = Path(tempfile.mkdtemp(prefix="dhn-")) / path.name
+        try:
+            write(data, other)
+        except (OSError, UserError):
+            raise error from None
+        raise UserError(f"{error} The result is in {other} instead.") from error
 
 
 def refuse_overwriting_inputs(args: Any) -> None:
@@ -66,7 +103,7 @@ def refuse_overwriting_inputs(args: Any) -> None:
     for value in values.values():
         for source in value if isinstance(value, tuple) else (value,):
             if isinstance(source, Path) and source.is_file():
-                _refuse_same(output, source)
+                refuse_same(output, source)
 
 
 def _kind(path: Path) -> int | None:
@@ -80,7 +117,8 @@ def _kind(path: Path) -> int | None:
         raise UserError(f"{path} is no usable file name: {reason}.") from error
 
 
-def _refuse_same(path: Path, source: Path) -> None:
+def refuse_same(path: Path, source: Path) -> None:
+    """A `UserError` if writing `path` would replace the input `source`."""
     try:
         same = os.path.samefile(path, source)
     except (OSError, ValueError):  # one of them does not exist

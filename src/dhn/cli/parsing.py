@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, final
 
 import tyro
 
-from dhn.errors import UserError
+from dhn.errors import UserError, first_mistake
 
 Arguments = TypeVar("Arguments")
 
@@ -79,11 +79,8 @@ def parse(kind: type[Arguments], words: Sequence[str], prog: str) -> tuple[Argum
         values = {f.name: getattr(args, f.name) for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
         return TypeAdapter(kind).validate_python(values), common
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        flag = _flag(kind, str(first["loc"][0]))
-        expected = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
-        expected = expected.replace("less than inf", "a finite number")
-        raise UserError(f"{flag} {expected}, got {first['input']!r}. See {prog} --help.") from None
+        flag = _flag(kind, str(error.errors(include_url=False)[0]["loc"][0]))
+        raise UserError(f"{first_mistake(error, flag)} See {prog} --help.") from None
 
 
 def _configured(kind: type, words: Sequence[str]) -> list[str]:
@@ -143,6 +140,8 @@ def _first_words(screen: str) -> str:
 
 
 _PLAINER = {
+    # An option that may be left out: tyro lists the type None first.
+    r"no type matching \{None\}.*: ([^:]+: .*)": r"\1",
     r"invalid literal for int\(\) with base 10: (.*)": r"expected an integer, got \1",
     r"could not convert string to float: (.*)": r"expected a number, got \1",
 }

@@ -1,14 +1,11 @@
 """`dhn reconstruct`: whatever is known goes in, the rest comes out."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output
-from dhn.cli.result import Result
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.result import Console, Result
 
 
 @final
@@ -38,12 +35,13 @@ def run(args: Arguments) -> Result:
     import numpy as np
 
     from dhn.cli.compilation import open_run
-    from dhn.files import write
+    from dhn.cli.waiting import waiting
 
     model, data = open_run(args.run, args.data)
     start = time.perf_counter()
-    found = model.reconstruct(data)
-    write(found.trajectories, args.output)
+    with waiting("reconstructing", enabled=not args.json):
+        found = model.reconstruct(data)
+        save_result(found.trajectories, args.output)
     values: dict[str, Any] = {
         "output": str(args.output),
         "trajectories": len(data),
@@ -64,7 +62,7 @@ def run(args: Arguments) -> Result:
     return Result(values, lambda console: _draw(console, values))
 
 
-def _draw(console: "Console", values: dict[str, Any]) -> None:
+def _draw(console: Console, values: dict[str, Any]) -> None:
     console.print(
         f"{values['output']}: {values['trajectories']} trajectories, {values['known']} coordinates "
         f"known, {values['reconstructed']} reconstructed in {values['seconds']:.1f} s",

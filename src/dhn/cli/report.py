@@ -2,16 +2,13 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, PositiveInt, Seed, check_writable
-from dhn.cli.result import Result
+from dhn.cli.arguments import Json, PositiveInt, Seed, check_writable, page_of
+from dhn.cli.result import Console, Result
 from dhn.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @final
@@ -49,17 +46,20 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Tell the kind of folder by what is in it."""
-    if not args.folder.is_dir():
+    output = args.output or page_of(args.folder, "report.html")
+    if output.parent == args.folder and not args.folder.is_dir():
         raise UserError(
             f"{args.folder} is not a folder; expected one of `dhn train` or `reproduce`."
         )
-    output = args.output or args.folder / "report.html"
     check_writable(output)
+    if args.pictures is not None and args.pictures.exists() and not args.pictures.is_dir():
+        raise UserError(f"{args.pictures} is a file; name a folder for the pictures.")
     if (args.folder / "results.json").is_file():
         return _with_pictures(args, output, _reproduction(args, output))
 
     from dhn.cli.compilation import use_cache
-    from dhn.cli.sources import find, recall
+    from dhn.cli.sources import find, recall, training_states
+    from dhn.cli.waiting import waiting
     from dhn.estimator import load
     from dhn.files import read
     from dhn.reports.run import write_run_report
@@ -67,15 +67,16 @@ def run(args: Arguments) -> Result:
     use_cache()
     model = load(args.folder)
     tested = args.data or find(model, args.folder, "test")
-    values = write_run_report(
-        args.folder,
-        None if tested is None else read(tested),
-        output,
-        train=recall(model, args.folder, "train") if args.train is None else read(args.train),
-        validation=recall(model, args.folder, "validation"),
-        observe=args.observe,
-        ahead=args.ahead,
-    )
+    with waiting("writing the report", enabled=not args.json):
+        values = write_run_report(
+            args.folder,
+            None if tested is None else read(tested),
+            output,
+            train=(training_states(model, args.folder) if args.train is None else read(args.train)),
+            validation=recall(model, args.folder, "validation"),
+            observe=args.observe,
+            ahead=args.ahead,
+        )
     return _with_pictures(args, output, values)
 
 
@@ -107,7 +108,7 @@ def _reproduction(args: Arguments, output: Path) -> dict[str, Any]:
     }
 
 
-def _draw(console: "Console", values: dict[str, Any]) -> None:
+def _draw(console: Console, values: dict[str, Any]) -> None:
     for sentence in values["verdict"]:
         console.print(sentence, soft_wrap=True)
     console.print(f"report: {values['report']}", soft_wrap=True)

@@ -3,16 +3,21 @@
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, PositiveInt, Seed
-from dhn.cli.result import Result
+from dhn.cli.arguments import Json, Seed
+from dhn.cli.executors import (
+    ArrayLimit,
+    Executor,
+    JobTime,
+    Partition,
+    Workers,
+    make_executor,
+)
+from dhn.cli.result import Console, Result
 from dhn.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @final
@@ -30,7 +35,7 @@ class Arguments:
     experiments: Annotated[
         tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="EXPERIMENT")
     ] = ()
-    """fit, completion, representation, interpolation, stress; all by default."""
+    """fit, completion, representation, interpolation, stress (by default); curves, peers."""
     output: Annotated[
         Path, tyro.conf.arg(aliases=["-o"], metavar="DIR", help="Folder for the results.")
     ] = Path("results")
@@ -42,8 +47,11 @@ class Arguments:
     """Only cells whose name contains this, or matches it (`*` and `?`)."""
     shard: Annotated[str | None, tyro.conf.arg(metavar="i/n")] = None
     """Part i of n, for several machines; run it once more without, in one folder, to join them."""
-    workers: PositiveInt = 2
-    """Processes, of one thread each."""
+    executor: Executor = "local"
+    workers: Workers = 2
+    partition: Partition = None
+    time: JobTime = "1h"
+    array_limit: ArrayLimit = 256
     seed: Seed = 0
     json: Json = False
 
@@ -64,8 +72,11 @@ def run(args: Arguments) -> Result:
         rows = [{"name": cell.name, "finished": finished(cell, args.output)} for cell in chosen]
         return Result({"cells": rows}, lambda console: _draw_list(console, rows))
     started = started_before(args.output) or timestamp()
+    executor = make_executor(
+        args.output, args.executor, args.workers, args.partition, args.time, args.array_limit
+    )
     outcome = run_grid(
-        chosen, args.output, args.workers,
+        chosen, args.output, executor,
         xla_flags=get_preset(args.preset).xla_flags, show=not args.json,
     )  # fmt: skip
     results = assemble(
@@ -89,14 +100,14 @@ def run(args: Arguments) -> Result:
     return Result(values, lambda console: _draw(console, values))
 
 
-def _draw_list(console: "Console", rows: list[dict[str, Any]]) -> None:
+def _draw_list(console: Console, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         console.print(f"{'done' if row['finished'] else '    '}  {row['name']}", soft_wrap=True)
     done = sum(row["finished"] for row in rows)
     console.print(f"{len(rows)} cells, {done} finished")
 
 
-def _draw(console: "Console", values: dict[str, Any]) -> None:
+def _draw(console: Console, values: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table("claim", "verdict", "statement", box=None)

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
-from dhn.cli.printable import printable
+from dhn.printable import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console as Console
+else:
+    Console = Any  # commands name it in annotations alone, and rich takes long to import
 
 
 @final
@@ -19,7 +21,7 @@ class Result:
     """The values of `data` are what `--json` prints; `draw` shows the same to a person."""
 
     data: Mapping[str, Any]
-    draw: "Callable[[Console], None]"
+    draw: Callable[[Console], None]
     code: int = 0
     """Exit code of the command; 1 if what was asked for did not work."""
 

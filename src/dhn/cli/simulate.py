@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, final
+from typing import Annotated, final
 
 import tyro
 from annotated_types import Ge, Gt, Le, Lt
@@ -15,12 +15,9 @@ from dhn.cli.arguments import (
     PositiveInt,
     Seed,
 )
-from dhn.cli.outputs import TRAJECTORIES, check_output
-from dhn.cli.result import Result
+from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.result import Console, Result
 from dhn.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _LEAST_BYTES = 4
 """Of a number in a file: half of a float64, since some formats compress."""
@@ -78,7 +75,6 @@ def run(args: Arguments) -> Result:
     start = time.perf_counter()
     use_cache()
 
-    from dhn.files import write
     from dhn.systems import simulate
 
     system = resolve_system(args.system)
@@ -101,7 +97,7 @@ def run(args: Arguments) -> Result:
             progress=report,
         )
     with waiting(f"writing {args.output}", enabled=not args.json):
-        write(data, args.output)
+        save_result(data, args.output)
     n, states, d = data.q.shape
     found = {
         "file": str(args.output),
@@ -114,7 +110,7 @@ def run(args: Arguments) -> Result:
         "seconds": round(time.perf_counter() - start, 3),
     }
 
-    def draw(console: "Console") -> None:
+    def draw(console: Console) -> None:
         console.print(
             f"{n} trajectories of {states} states of {data.system} in {found['seconds']:.1f} s: "
             f"{args.output} ({found['bytes'] / 1e6:.1f} MB). Look: dhn inspect {args.output}",

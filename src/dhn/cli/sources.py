@@ -63,3 +63,16 @@ def recall(model: "AbstractAnswers", run: Path, part: str) -> "Trajectories | No
         return None
     kept = model.record["data"].get(part)
     return data if kept is None or data.fingerprint() == kept["fingerprint"] else None
+
+
+DRAWN = 100
+"""Simulated trajectories that show where a model of the package was trained."""
+
+
+def training_states(model: "AbstractAnswers", run: Path) -> "Trajectories | None":
+    """The training data, or trajectories from the ranges of a model of the package."""
+    if "pretrained" not in model.record:
+        return recall(model, run, "train")
+    from dhn.estimator.pretrained import draw
+
+    return draw(model.record["pretrained"]["system"], DRAWN)

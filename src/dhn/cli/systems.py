@@ -1,13 +1,10 @@
 """`dhn systems`: which systems are built in."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from dhn.cli.arguments import Json, Seed
-from dhn.cli.result import Result
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from dhn.cli.result import Console, Result
 
 
 @final
@@ -42,7 +39,7 @@ def run(args: Arguments) -> Result:
     return Result(found, lambda console: _draw(console, found))
 
 
-def _draw(console: "Console", found: dict[str, Any]) -> None:
+def _draw(console: Console, found: dict[str, Any]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

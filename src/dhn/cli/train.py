@@ -2,17 +2,15 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Data, Json, PositiveInt, Seed, seconds
-from dhn.cli.result import Result
+from dhn.checks import seconds
+from dhn.cli.arguments import Data, Json, PositiveInt, Seed
+from dhn.cli.result import Console, Result
 from dhn.cli.sources import describe, sibling
 from dhn.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @final
@@ -23,6 +21,8 @@ class Arguments:
     Example: dhn train dp.npz -o runs/dp --budget 5m
 
     Example: dhn train dp.npz -o runs/paper --preset paper --steps 20000 --set width=64
+
+    Example: dhn train few.npz -o runs/few --from pretrained:double_pendulum --steps 2000
 
     If the data were split by `dhn import`, the file NAME-validation beside NAME-train sets the
     error bars; `--validation` names another one, or none.
@@ -44,6 +44,8 @@ class Arguments:
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
     ] = ()
     """Any option of the model or the recipe: block_size=4, width=64, learning_rate=0.002, ..."""
+    start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="RUN")] = None
+    """Begin with the weights of this trained model, or of pretrained:NAME."""
     validation: Annotated[Path | None, tyro.conf.arg(metavar="FILE|none")] = None
     """Trajectories kept from training, on which the error bars of forecasts are set."""
     seed: Seed = 0
@@ -54,22 +56,19 @@ def run(args: Arguments) -> Result:
     """Read, train with checkpoints, leave the model in the folder."""
     if args.steps is not None and args.budget is not None:
         raise UserError("give --steps or --budget, not both.")
-    budget = None if args.budget is None else seconds(args.budget)
+    budget = None if args.budget is None else seconds("--budget", args.budget)
     options = named_values(args.set, "--set")
-    if args.output.exists() and not args.output.is_dir():
-        raise UserError(f"{args.output} is a file; name a folder for the run.")
+    if "seed" in options:
+        raise UserError("the seed has an option of its own: use --seed instead of --set seed=...")
 
     from dhn.cli.compilation import use_cache
     from dhn.estimator import DHN, wants_mechanics
+    from dhn.estimator.storage import check_run_folder
     from dhn.files import read
 
     use_cache()
     data = read(args.data)
-    finished = [args.output / name for name in ("model.safetensors", "mechanics.safetensors")]
-    if any(file.exists() for file in finished) and not args.resume:
-        raise UserError(
-            f"{args.output} holds a trained model already; choose another folder, or remove it."
-        )
+    check_run_folder(args.output, args.resume)
     held = _validation(args)
     kept = None if held is None else read(held)
     notes = []
@@ -83,11 +82,13 @@ def run(args: Arguments) -> Result:
         train=(args.data, data),
         validation=None if held is None or kept is None else (held, kept),
     )
-    if wants_mechanics(data) and args.preset == "default":
+    if wants_mechanics(data) and args.preset == "default" and args.start is None:
         return _mechanics(args, data, kept, budget, options, source, notes)
-    model = DHN(args.preset, **{**options, "seed": args.seed}).fit(
+    start = None if args.start is None else _start(args)
+    preset = args.preset if start is None else start.config
+    model = DHN(preset, **{**options, "seed": args.seed}).fit(
         data, steps=args.steps, budget=budget, directory=args.output, resume=args.resume,
-        progress=not args.json, calibrate=True, validation=kept, source=source,
+        progress=not args.json, calibrate=True, validation=kept, source=source, start=start,
     )  # fmt: skip
     found = {
         "run": str(args.output),
@@ -97,6 +98,18 @@ def run(args: Arguments) -> Result:
         "notes": notes,
     }
     return Result(found, lambda console: _draw(console, found))
+
+
+def _start(args: Arguments):
+    """The trained network that `--from` names."""
+    from dhn.estimator import Mechanics, load
+
+    if args.preset != "default":
+        raise UserError("--from brings its own configuration; leave --preset out.")
+    model = load(args.start) if args.start is not None else None
+    if model is None or isinstance(model, Mechanics):
+        raise UserError(f"{args.start} holds mechanics; training can begin with networks only.")
+    return model
 
 
 def _mechanics(args, data, kept, budget, options, source, notes) -> Result:
@@ -121,7 +134,7 @@ def _mechanics(args, data, kept, budget, options, source, notes) -> Result:
     return Result(found, lambda console: _draw_physics(console, found))
 
 
-def _draw_physics(console: "Console", found: dict[str, Any]) -> None:
+def _draw_physics(console: Console, found: dict[str, Any]) -> None:
     from dhn.reports.physics import lines
 
     console.print(
@@ -156,7 +169,7 @@ def named_values(items: tuple[str, ...], flag: str) -> dict[str, Any]:
     return found
 
 
-def _draw(console: "Console", found: dict[str, Any]) -> None:
+def _draw(console: Console, found: dict[str, Any]) -> None:
     validation = found["validation"]
     console.print(
         f"{found['run']}: "

@@ -46,12 +46,15 @@ def _execute(path: str) -> ModuleType:
     assert spec is not None and spec.loader is not None  # a .py file always has a loader
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(Path(path).resolve().parent))
+    # No folder of compiled code beside the user's file.
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise UserError(_failure(path, error)) from error
     finally:
         sys.path.pop(0)
+        sys.dont_write_bytecode = before
     return module
 
 

@@ -10,7 +10,7 @@ badly. So the fit is repeated with the Gaussian of those training codes that fit
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import jax
 import jax.numpy as jnp
@@ -24,11 +24,11 @@ from dhn.errors import UserError
 from dhn.models.compiling import solving_jit
 from dhn.models.contract import HasResiduals, WindowShape, weights_dtype
 
-MAX_DIRECTIONS = 16
+MAX_DIRECTIONS = 16  # of the codes that a search varies
 GLANCES = 4
 """Windows of a trajectory by which the training code is chosen where its search begins."""
-MOST_WINDOWS = 64
-MOST_CODES = 2048
+MOST_WINDOWS = 64  # of a trajectory without gaps
+MOST_CODES = 2048  # training codes that are kept as candidates
 NEIGHBOURS = 32
 """Training codes that a local Gaussian is made of; with fewer than twice as many there is none."""
 SURPRISING = 4.0
@@ -37,6 +37,7 @@ WIDER = 3.0
 """A local Gaussian is so many times as wide as its codes: new ones may lie beside them."""
 
 
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
 class CodePrior:
     """Gaussian over codes, in as many principal directions of the codebook as matter."""
@@ -112,6 +113,7 @@ def autodecode(
     start: Float[np.ndarray, "n k"] | None = None,
     local: bool = True,
     max_iterations: int = 30,
+    most_windows: int | None = None,
     batch_size: int = 256,
 ) -> CodeFit:
     """Fit one code to each trajectory's observed states; `noise` overrides the prior's.
@@ -143,7 +145,7 @@ def autodecode(
     )
 
     # Long trajectories without gaps say it all with fewer windows.
-    most = MOST_WINDOWS if np.all(known) else None
+    most = MOST_WINDOWS if np.all(known) and most_windows is None else None
 
     # The second fit begins near its end.
     limits = (max_iterations, max_iterations // 2)
@@ -152,7 +154,7 @@ def autodecode(
 
     def solve(part):
         states, known, start = part
-        return _fit_codes(model, states, known, start, arrays, stages, most, limits)
+        return _fit_codes(model, states, known, start, arrays, stages, most, limits, most_windows)
 
     if start is not None:
         start = ((start - prior.mean) @ np.linalg.pinv(prior.basis).T).astype(dtype)
@@ -185,7 +187,7 @@ def _all_windows(states: StateBlock, shape: WindowShape, starts: np.ndarray) -> 
 
 
 @solving_jit
-def _fit_codes(model, states, known, start, prior, stages, most, limits):
+def _fit_codes(model, states, known, start, prior, stages, most, limits, few_windows):
     mean, basis, others, noise = prior
     n, r = states.q.shape[0], basis.shape[1]
     shapes = model.window_shapes
@@ -195,6 +197,10 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits):
     weights = {i: _complete(known, shapes[i])[:, starts[i]] for i in live}
     # Residuals look at clean windows, so what unknown states hold must not reach them as NaN.
     windows = jax.tree.map(lambda x: jnp.nan_to_num(x), windows)
+
+    if few_windows is not None:
+        chosen = {i: _glances(windows[i], weights[i], few_windows) for i in live}
+        windows, weights = ({i: chosen[i][j] for i in live} for j in range(2))
 
     def residuals(u, windows=windows, weights=weights):
         z = mean + u @ basis.T
@@ -207,7 +213,7 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits):
         return jnp.concatenate(rows, axis=1) / noise
 
     if start is None:
-        glances = {i: _glances(windows[i], weights[i]) for i in live}
+        glances = {i: _glances(windows[i], weights[i], GLANCES) for i in live}
         few, weight = ({i: glances[i][j] for i in live} for j in range(2))
 
         def score(u):
@@ -243,12 +249,12 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits):
     return mean + u @ basis.T, loss, root
 
 
-def _glances(windows: StateBlock, complete):
+def _glances(windows: StateBlock, complete, count: int):
     """A few complete windows of each trajectory, evenly spread, and whether they are complete."""
     n, places = complete.shape
     order = jnp.argsort(~complete, axis=1, stable=True)  # complete ones first
     last = jnp.maximum(complete.sum(1, keepdims=True) - 1, 0)
-    count = min(GLANCES, places)
+    count = min(count, places)
     chosen = jnp.take_along_axis(order, last * np.arange(count) // max(count - 1, 1), axis=1)
     rows = (places * jnp.arange(n)[:, None] + chosen).reshape(-1)
     return jax.tree.map(lambda x: x[rows], windows), jnp.take_along_axis(complete, chosen, axis=1)

@@ -10,12 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-MIN_BATCH = 16
+MIN_BATCH = 16  # rows, so that few sizes compile
 WORTH_SPLITTING = 64
 """Rows below which a second core is not worth a second batch."""
 
 
-_ALONE = threading.Lock()
+ALONE = threading.Lock()
+"""Held by programs with QR decompositions."""
 
 
 def in_batches(function: Callable, arrays, batch_size: int, *, side_by_side: bool = True):
@@ -37,7 +38,7 @@ def in_batches(function: Callable, arrays, batch_size: int, *, side_by_side: boo
 
     def one_batch(first: int):
         rows = np.minimum(np.arange(first, first + batch), n - 1)
-        with jax.enable_x64(wide), contextlib.nullcontext() if side_by_side else _ALONE:
+        with jax.enable_x64(wide), contextlib.nullcontext() if side_by_side else ALONE:
             result = function(jax.tree.map(lambda x: jnp.asarray(x[rows]), arrays))
             return jax.tree.map(lambda x: np.asarray(x)[: n - first], result)
 

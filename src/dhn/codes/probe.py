@@ -6,6 +6,7 @@ of the code, which a few hundred training codes tell by themselves.
 """
 
 import dataclasses
+from typing import final
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +22,7 @@ WORTH_IT = 0.5
 """A curved probe must have so much of the linear one's squared error, or less."""
 
 
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
 class Probe:
     """Ridge regression from codes to one number, chosen on training codes alone."""
@@ -83,6 +85,7 @@ class Probe:
         return np.sqrt(self.error**2 + beyond + np.sum(np.square(moved), axis=0))
 
 
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bend:
     """Kernel ridge regression with a Gaussian kernel; it fades far from the training codes."""

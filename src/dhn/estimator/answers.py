@@ -3,14 +3,23 @@
 import abc
 import os
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dhn.checks import whole
 from dhn.errors import UserError
 from dhn.estimator.reconstruction import Reconstruction
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
+from dhn.memory import check_memory
 from dhn.trajectories.container import Trajectories
+
+if TYPE_CHECKING:
+    from dhn.estimator.trained import TrainedModel
+
+BYTES_PER_NUMBER = 200
+"""Of each number of an answer at the peak: the question, the posterior and five quantiles, each
+scaled and in the data's units, are some 25 arrays of float64."""
 
 
 class AbstractAnswers(abc.ABC):
@@ -36,7 +45,11 @@ class AbstractAnswers(abc.ABC):
 
     @abc.abstractmethod
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Everything needed to use the model, into one folder."""
+        """Everything needed to use the model, into one folder.
+
+        Arguments:
+            path: The folder; it is made if it does not exist.
+        """
 
     @property
     @abc.abstractmethod
@@ -47,6 +60,11 @@ class AbstractAnswers(abc.ABC):
     @abc.abstractmethod
     def record(self) -> dict[str, Any]:
         """Seconds of training, size and origin of the training data."""
+
+    @property
+    @abc.abstractmethod
+    def network(self) -> "TrainedModel | None":
+        """The trained network that answers; a mechanical model has none."""
 
     @property
     @abc.abstractmethod
@@ -73,9 +91,17 @@ class AbstractAnswers(abc.ABC):
         return keep_known(asked, self._view(asked, samples, seed))
 
     def complete(self, data: TrajectoriesLike, observe: int) -> Trajectories:
-        """See the first `observe` states and predict the rest of each trajectory."""
+        """See the first `observe` states and predict the rest of each trajectory.
+
+        Arguments:
+            data: Trajectories on the model's time grid.
+            observe: States of each that the model may see, at least 1.
+
+        Returns:
+            As many states as `data` has, with quantiles.
+        """
         data = as_trajectories(data)
-        if not 1 <= observe < data.states:
+        if not 1 <= whole("observe", observe) < data.states:
             raise UserError(
                 f"observe must lie between 1 and {data.states - 1}, one less than the "
                 f"trajectories' {data.states} states; got {observe!r}."
@@ -83,7 +109,15 @@ class AbstractAnswers(abc.ABC):
         return self.forecast(data[:, :observe], data.states - observe)
 
     def interpolate(self, sparse: TrajectoriesLike, factor: int) -> Trajectories:
-        """`factor - 1` states between each two of `sparse`, on the model's time grid."""
+        """`factor - 1` states between each two of `sparse`, on the model's time grid.
+
+        Arguments:
+            sparse: Trajectories whose time step is `factor` times the model's.
+            factor: Time steps of the result per step of `sparse`.
+
+        Returns:
+            Trajectories on the fine grid, with quantiles.
+        """
         sparse = as_trajectories(sparse)
         step = sparse.time_step / whole("factor", factor)
         if not np.isclose(step, self.time_step, rtol=1e-4):
@@ -105,7 +139,7 @@ class AbstractAnswers(abc.ABC):
             States with quantiles; `known` is False everywhere, since all are estimates.
         """
         data = as_trajectories(data)
-        data = data if noise is None else data.replace(noise=np.asarray(noise, float))
+        data = data if noise is None else data.replace(noise=noise)
         if data.noise is None and not self.assumed_noise.any():
             raise UserError(
                 "denoising needs the noise of the measurements; give noise=(2, d) standard "
@@ -121,15 +155,20 @@ class AbstractAnswers(abc.ABC):
         return found.trajectories
 
 
-def whole(name: str, value: int, least: int = 1) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise UserError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    return int(value)
+def check_room(data: Trajectories, states: int, samples: int = 0) -> None:
+    """A `UserError` if an answer of so many states and samples does not fit into memory."""
+    drawn = f", {samples} samples of each" if samples else ""
+    check_memory(
+        (BYTES_PER_NUMBER + 16 * samples) * 2 * data.dim * len(data) * states,
+        f"an answer of {len(data)} trajectories of {states} states{drawn}",
+        "ask for fewer states or samples, or about fewer trajectories at a time",
+    )
 
 
 def extended(data: Trajectories, steps: int, time_step: float) -> Trajectories:
     """`data` followed by `steps` unknown states, `time_step` apart."""
     count = whole("steps", steps)
+    check_room(data, data.states + count)
     if not np.isfinite(data.times[:, -1]).all():
         raise UserError("a forecast needs trajectories of one length; forecast them one by one.")
 
@@ -164,6 +203,7 @@ def refined(sparse: Trajectories, factor: int) -> Trajectories:
     """`sparse` with `factor - 1` unknown states between each two of its own."""
     n, m, d = sparse.q.shape
     states = (m - 1) * factor + 1
+    check_room(sparse, states)
 
     def wider(x):
         if x is None:

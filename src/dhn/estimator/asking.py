@@ -1,6 +1,7 @@
 """From trajectories to a question in the model's units, and from a posterior back."""
 
 import dataclasses
+import warnings
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -19,6 +20,8 @@ from dhn.trajectories.container import Trajectories
 if TYPE_CHECKING:
     from dhn.estimator.trained import TrainedModel
 
+ABSURD = 1e8
+"""Scaled numbers beyond this are mistakes, and their squares lose all digits."""
 ON_GRID = 1e-4
 """Distance from a time of the grid, in steps, below which a measurement lies on it."""
 SAME_NOISE = 3.0
@@ -60,6 +63,11 @@ def ask(trained: "TrainedModel", data: Trajectories) -> Asked:
     q, p, noise = _scaled(trained, data)
     values = np.concatenate([q, p], axis=-1)
     known = np.asarray(data.known)[..., None] & np.isfinite(values)
+    if (np.abs(values[known]) > ABSURD).any():
+        raise UserError(
+            f"these data hold numbers more than {ABSURD:g} times as large as in training; check "
+            f"their units and columns."
+        )
     if not known.any((1, 2)).all():
         empty = data.ids[int(np.argmin(known.any((1, 2))))]
         raise UserError(f"trajectory {empty!r} has no known number; leave it out.")
@@ -81,7 +89,13 @@ def ask(trained: "TrainedModel", data: Trajectories) -> Asked:
 
 def _scaled(trained: "TrainedModel", data: Trajectories):
     """Scaled q and p (NaN without momenta) and the noise of each number."""
-    momenta = data.p if trained.momenta == "p" else data.v
+    momenta, others = (data.p, data.v) if trained.momenta == "p" else (data.v, data.p)
+    if momenta is None and others is not None:
+        kinds = ("momenta", "velocities") if trained.momenta == "p" else ("velocities", "momenta")
+        warnings.warn(
+            f"the model was trained on {kinds[0]}; the {kinds[1]} of these data are not used.",
+            stacklevel=5,
+        )
     q = trained.scaler.transform_q(data.q)
     p = np.full_like(q, np.nan) if momenta is None else trained.scaler.transform_p(momenta)
     noise = trained.noise

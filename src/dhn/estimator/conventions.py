@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dhn.checks import whole
 from dhn.errors import UserError
 from dhn.estimator.answers import AbstractAnswers
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
@@ -60,7 +61,8 @@ class AbstractConventions(AbstractAnswers):
             The score; minus infinity if a prediction is not finite.
         """
         truth = as_trajectories(data)
-        observe = max(1, min(OBSERVED, truth.states // 4)) if observe is None else observe
+        least = max(1, min(OBSERVED, truth.states // 4))
+        observe = least if observe is None else whole("observe", observe)
         found = self.complete(truth, observe)
         later = truth.has_known_q[:, observe:]
         if not later.any():

@@ -5,17 +5,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, final
 
+from dhn.checks import seconds, whole
 from dhn.errors import UserError
 from dhn.estimator.conventions import AbstractConventions
-from dhn.estimator.learning import calibrated, held_out, learn
+from dhn.estimator.learning import calibrated, check_held_out, held_out, learn
 from dhn.estimator.network import AbstractNetworkAnswers
 from dhn.estimator.options import apply_options
-from dhn.estimator.storage import save
+from dhn.estimator.storage import check_run_folder, save
 from dhn.estimator.trained import TrainedModel
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
-from dhn.models.config import DHNConfig
+from dhn.models.config import Config, DHNConfig
 from dhn.models.presets import get_preset
 from dhn.training.config import TrainingConfig
+
+WARM = 0.1
+"""Learning rates of a warm start over the recipe's: larger ones undo what was learned."""
 
 
 class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
@@ -24,6 +28,8 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
     config: Any
     training: TrainingConfig
     fitted: TrainedModel | None
+    loaded: bool = False
+    """Whether it came from a file; what it has learned is then not replaced by `fit`."""
 
     @property
     def trained(self) -> TrainedModel:
@@ -47,39 +53,60 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         train: TrajectoriesLike,
         *,
         steps: int | None = None,
-        budget: float | None = None,
+        budget: float | int | str | None = None,
         directory: str | Path | None = None,
         resume: bool = False,
         progress: bool = False,
         calibrate: bool = False,
         validation: TrajectoriesLike | None = None,
         source: dict[str, Any] | None = None,
+        start: "AbstractNetworkAnswers | None" = None,
     ) -> "AbstractEstimator":
         """Train on these trajectories, for `steps` optimiser steps or `budget` seconds.
 
         Arguments:
             train: Training trajectories; also a DataFrame, a Dataset, a dict of arrays or a path.
             steps: Optimiser steps; the recipe's own number by default.
-            budget: Seconds, instead of steps.
+            budget: Seconds instead of steps, or text such as "5m".
             directory: Receives checkpoints and the trained model.
             resume: Go on from the last checkpoint in `directory`.
             progress: Show a progress line.
             calibrate: Scale error bands to forecasts of held-out trajectories.
             validation: The held-out trajectories; by default those that training kept aside.
             source: Where the data come from, kept with the model.
+            start: A trained model of the same configuration, whose weights and units training
+                begins with, at a tenth of the learning rates; a fresh model by default.
 
         Returns:
             The estimator itself.
         """
+        if self.loaded:
+            raise UserError(
+                "this model was loaded from a file, and fit would replace what it has learned; "
+                "fit a copy: sklearn.base.clone(model), or DHN(**model.get_params())."
+            )
+        if steps is not None and budget is not None:
+            raise UserError("give steps or budget, not both.")
+        if resume and directory is None:
+            raise UserError("resume needs the directory of the training that is to go on.")
+        budget = None if budget is None else seconds("budget", budget)
         train, training = as_trajectories(train), self.training
+        if start is not None:
+            training = self._warm(start.trained)
         if steps is not None:
-            training = apply_options({"training": training}, {"steps": steps})["training"]
+            wanted = {"steps": whole("steps", steps)}
+            training = apply_options({"training": training}, wanted)["training"]
+        if validation is not None:
+            validation = check_held_out(train, as_trajectories(validation))
+        if directory is not None:
+            directory = check_run_folder(directory, resume)
         found = learn(
             train, self.config, training,
             budget=budget, directory=directory, resume=resume, progress=progress,
+            start=None if start is None else start.trained,
         )  # fmt: skip
         if calibrate:
-            held = held_out(found, train) if validation is None else as_trajectories(validation)
+            held = held_out(found, train) if validation is None else validation
             found = found if held is None else calibrated(found, held)
         if source is not None:
             found = dataclasses.replace(found, summary={**found.summary, "data": source})
@@ -87,6 +114,17 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         if directory is not None:
             save(found, directory)
         return self
+
+    def _warm(self, start: TrainedModel) -> TrainingConfig:
+        """The recipe for weights that are nearly right already."""
+        if start.config != self.config:
+            raise UserError(
+                "training can only begin with a model of the same configuration; make the "
+                "estimator from it: DHN(start.config)."
+            )
+        rates = ("learning_rate", "code_learning_rate")
+        slower = {name: WARM * getattr(self.training, name) for name in rates}
+        return self.training.model_copy(update={**slower, "precision": start.training.precision})
 
 
 @final
@@ -103,7 +141,7 @@ class DHN(AbstractEstimator):
     """
 
     def __init__(self, preset: str | DHNConfig = "default", **options: Any):
-        base, training = get_preset(preset) if isinstance(preset, str) else (preset, {})
+        base, training = (preset, {}) if isinstance(preset, Config) else get_preset(preset)
         made = apply_options(
             {"model": base, "training": TrainingConfig.model_validate(training)}, options
         )
@@ -135,5 +173,5 @@ def restored(found: TrainedModel) -> AbstractEstimator:
     if make is None:
         raise UserError(f"no estimator is registered for models of kind {found.config.kind!r}.")
     model = make(found.config, **found.training.model_dump(exclude_defaults=True))
-    model.fitted = found
+    model.fitted, model.loaded = found, True
     return model

@@ -8,7 +8,9 @@ import jax
 import jax.random as jr
 import numpy as np
 
+from dhn.blocks import window_starts
 from dhn.codes.autodecode import CodePrior
+from dhn.errors import UserError
 from dhn.estimator.asking import answer, ask
 from dhn.estimator.trained import TrainedModel
 from dhn.estimator.turns import NOISY, SHARES, noise_per_step, smooth_start, with_states
@@ -43,8 +45,9 @@ def learn(
     directory: str | Path | None = None,
     resume: bool = False,
     progress: bool = False,
+    start: TrainedModel | None = None,
 ) -> TrainedModel:
-    """Train a fresh model on these trajectories.
+    """Train a model on these trajectories.
 
     Arguments:
         train: Training trajectories on one even grid of times, with momenta or velocities.
@@ -54,22 +57,46 @@ def learn(
         directory: Receives checkpoints and metrics, so that the run can be resumed.
         resume: Go on from the last checkpoint in `directory`.
         progress: Show a progress line.
+        start: A trained model of the same configuration whose weights and units training begins
+            with; a fresh model by default.
 
     Returns:
         The trained model, with error bands of the bare posterior.
     """
-    scaler = Scaler.fit(train)
+    scaler = Scaler.fit(train, training.scaling) if start is None else start.scaler
+    codes = None if start is None else warm_codes(start, train)
     noise, share = noise_per_step(train, scaler)
     if share > NOISY:
         return _learn_in_turns(
-            train, config, training, scaler, noise, budget, directory, resume, progress
-        )
-    context = make_context(train, scaler)
+            train, config, training, scaler, noise, budget, directory, resume, progress, start,
+            codes,
+        )  # fmt: skip
+    context = make_context(train, scaler) if start is None else start.context
+    model = _fresh(config, context, training) if start is None else start.model
+    for shape in model.training_shapes:  # before a folder is made
+        window_starts(usable_states(train), shape.length, shape.spacing)
     found = fit(
-        _fresh(config, context, training), train, scaler, training,
-        budget=budget, directory=directory, resume=resume, progress=progress,
+        model, train, scaler, training,
+        budget=budget, directory=directory, resume=resume, progress=progress, codes=codes,
     )  # fmt: skip
     return _packed(train, config, training, scaler, context, noise, found)
+
+
+def warm_codes(start: TrainedModel, train: Trajectories) -> np.ndarray:
+    """(n, k) codes that the starting model finds for the new trajectories."""
+    step = start.context.time_step
+    if not np.isclose(train.time_step, step, rtol=1e-4):
+        raise UserError(
+            f"the starting model has time step {step:.6g}, but these data have "
+            f"{train.time_step:.6g}. Resample them to that grid, or begin with a fresh model."
+        )
+    momenta = "v" if train.p is None else "p"
+    if momenta != start.momenta:
+        raise UserError(
+            f"the starting model was trained with {start.momenta} as momenta, but these data have "
+            f"{momenta}. Begin with a fresh model."
+        )
+    return start.encode(train)
 
 
 def _fresh(config, context, training) -> AbstractModel:
@@ -78,7 +105,7 @@ def _fresh(config, context, training) -> AbstractModel:
 
 
 def _learn_in_turns(
-    train, config, training, scaler, noise, budget, directory, resume, progress
+    train, config, training, scaler, noise, budget, directory, resume, progress, start, codes
 ) -> TrainedModel:
     """Training and reconstruction of the training set in turns; see `turns`."""
     clock = CLOCKS[training.clock]
@@ -87,7 +114,7 @@ def _learn_in_turns(
     known = np.asarray(train.known)[..., None] & np.isfinite(values)
     row = np.concatenate(noise)
     states = smooth_start(np.where(known, values, 0.0), known, row)
-    model = codes = trained = None
+    model, trained = (None if start is None else start.model), None
     for number, share in enumerate(SHARES):
         last = number + 1 == len(SHARES)
         seconds = None
@@ -97,7 +124,7 @@ def _learn_in_turns(
         steps = max(1, round(training.steps * share))
         recipe = training.model_copy(update={"steps": steps})
         data = with_states(train, scaler, states)
-        context = make_context(data, scaler)
+        context = make_context(data, scaler) if start is None else start.context
         folder = directory
         if directory is not None and not last:
             folder = Path(directory) / f"turn{number}"
@@ -157,6 +184,22 @@ def held_out(trained: TrainedModel, train: Trajectories) -> Trajectories | None:
     )
     rows = np.flatnonzero(split.held_out & known.all(1))
     return train[rows] if len(rows) else None
+
+
+def check_held_out(train: Trajectories, held: Trajectories) -> Trajectories:
+    """`held`, if a model trained on `train` can forecast it; otherwise a `UserError`."""
+    came = None
+    if held.dim != train.dim:
+        came = f"{held.dim} coordinates ({', '.join(held.names)}) instead of {train.dim}"
+    elif (held.p is None, held.v is None) != (train.p is None, train.v is None):
+        came = "other momenta or velocities than the training data"
+    elif not np.isclose(held.time_step, train.time_step, rtol=1e-4):
+        came = f"time step {held.time_step:.6g} instead of {train.time_step:.6g}"
+    elif not held.complete.any():
+        came = "no known state"
+    if came is not None:
+        raise UserError(f"the validation data have {came}; keep part of the training data aside.")
+    return held
 
 
 def calibrated(

@@ -10,9 +10,11 @@ from typing import Any, final
 
 import numpy as np
 
+from dhn.checks import seconds, whole
 from dhn.errors import UserError
-from dhn.estimator.answers import AbstractAnswers
+from dhn.estimator.answers import AbstractAnswers, check_room
 from dhn.estimator.reconstruction import Reconstruction
+from dhn.estimator.storage import check_run_folder, make_folder
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.mechanics import MechanicalModel, fit_mechanics
 from dhn.reconstruct.bands import LEVELS
@@ -32,13 +34,14 @@ class Mechanics(AbstractAnswers):
     def __init__(self):
         self.fitted: MechanicalModel | None = None
         self.labels: dict[str, Any] = {}
+        self.loaded = False
 
     def fit(
         self,
         train: TrajectoriesLike,
         *,
         validation: TrajectoriesLike | None = None,
-        budget: float | None = None,
+        budget: float | int | str | None = None,
         directory: str | Path | None = None,
         progress: bool = False,
         source: dict[str, Any] | None = None,
@@ -49,7 +52,7 @@ class Mechanics(AbstractAnswers):
             train: Runs with positions `q` at their own times, NaN where lost.
             validation: Later parts of the runs, which choose what is kept; by default the end of
                 every run.
-            budget: Seconds for the whole fit.
+            budget: Seconds for the whole fit, or text such as "5m".
             directory: Receives the fitted model.
             progress: Print a line for every stage.
             source: Where the data come from, kept with the model.
@@ -57,9 +60,23 @@ class Mechanics(AbstractAnswers):
         Returns:
             The estimator itself.
         """
+        if self.loaded:
+            raise UserError(
+                "this model was loaded from a file, and fit would replace what it has learned; "
+                "fit another: Mechanics().fit(...)."
+            )
         begun = time.monotonic()
+        budget = None if budget is None else seconds("budget", budget)
         train = as_trajectories(train)
-        validation = None if validation is None else as_trajectories(validation)
+        if validation is not None:
+            validation = as_trajectories(validation)
+            if (validation.dim, validation.angles) != (train.dim, train.angles):
+                raise UserError(
+                    f"the validation data have the coordinates {', '.join(validation.names)}, the "
+                    f"training data {', '.join(train.names)}; they must be alike."
+                )
+        if directory is not None:
+            directory = check_run_folder(directory)
         with open_progress(progress) as shown:
             self.fitted = fit_mechanics(train, validation, budget=budget, progress=shown.say)
         self.labels = {
@@ -87,7 +104,7 @@ class Mechanics(AbstractAnswers):
     @property
     def record(self) -> dict[str, Any]:
         """Seconds, size and origin of the training data."""
-        return self.labels["summary"]
+        return self.labels["summary"] if self.model else {}
 
     def physics(self) -> dict[str, Any]:
         """The identified physics: masses, potential, friction, frequencies, sensor, noise."""
@@ -96,11 +113,22 @@ class Mechanics(AbstractAnswers):
     def reconstruct(
         self, data: TrajectoriesLike, *, samples: int = 0, seed: int = 0
     ) -> Reconstruction:
-        """See `AbstractAnswers.reconstruct`; bands come from the filter's covariance."""
+        """See `AbstractAnswers.reconstruct`; bands come from the filter's covariance.
+
+        Arguments:
+            data: Trajectories whose unknown numbers are NaN or not `known`.
+            samples: Mechanics draw none; 0.
+            seed: Without effect, since nothing is drawn.
+
+        Returns:
+            All states with bands, and how well the model explains what is known.
+        """
         data = as_trajectories(data)
-        if samples:
+        whole("seed", seed, 0)
+        if whole("samples", samples, 0):
             raise UserError("mechanics draw no samples; leave samples at 0.")
         self._check(data)
+        check_room(data, data.states)
         seen = data.known_q.any(-1)
         if (seen.sum(1) < 2).any():
             poor = data.ids[int(np.argmin(seen.sum(1)))]
@@ -149,21 +177,36 @@ class Mechanics(AbstractAnswers):
         return float(scale.step * scale.time)
 
     @property
+    def network(self) -> None:
+        return None
+
+    @property
     def assumed_noise(self) -> np.ndarray:
         """(2, d): the noise is part of the fitted model, so that none need be stated."""
         return np.ones((2, self.model.mechanics.layout.dim))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Everything needed to use the model, into one folder."""
-        Path(path).mkdir(parents=True, exist_ok=True)
+        """Everything needed to use the model, into one folder.
+
+        Arguments:
+            path: The folder; it is made if it does not exist.
+        """
         metadata = {"kind": KIND, "model": self.model.metadata(), **self.labels}
-        save_arrays(Path(path) / FILE, metadata, self.model.to_arrays())
+        save_arrays(make_folder(path) / FILE, metadata, self.model.to_arrays())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Mechanics":
-        """The model that `save` wrote into this folder."""
+        """The model that `save` wrote into a folder.
+
+        Arguments:
+            path: The folder.
+
+        Returns:
+            The model, ready to answer.
+        """
         header, arrays = load_arrays(Path(path) / FILE, KIND)
         found = Mechanics()
+        found.loaded = True
         with understanding(Path(path) / FILE):
             found.fitted = MechanicalModel.from_arrays(arrays, header["model"])
             found.labels = {name: header[name] for name in ("names", "units", "system", "summary")}
@@ -175,4 +218,9 @@ class Mechanics(AbstractAnswers):
             raise UserError(
                 f"the model was fitted to {len(names)} coordinates ({', '.join(names)}), but these "
                 f"data have {data.dim} ({', '.join(data.names)}). Use data of the same system."
+            )
+        if data.angles != self.model.mechanics.layout.angles:
+            raise UserError(
+                f"the model was fitted with angles={self.model.mechanics.layout.angles}, but these "
+                f"data have {data.angles}. Use data of the same system, or set their angles."
             )

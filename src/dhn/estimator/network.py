@@ -2,16 +2,18 @@
 
 import abc
 import os
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dhn.checks import whole
 from dhn.codes.probe import Probe
 from dhn.errors import UserError
-from dhn.estimator.answers import AbstractAnswers, whole
+from dhn.estimator.answers import AbstractAnswers, check_room
 from dhn.estimator.asking import answer, ask, denoised, read_back
+from dhn.estimator.parameters import Parameters
 from dhn.estimator.reconstruction import Reconstruction
+from dhn.estimator.tracking import Tracker
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.models.registry import count_parameters
 from dhn.reconstruct.posterior import Posterior, Result
@@ -28,6 +30,10 @@ class AbstractNetworkAnswers(AbstractAnswers):
     def trained(self) -> "TrainedModel":
         """The trained model that answers."""
 
+    @property
+    def network(self) -> "TrainedModel":
+        return self.trained
+
     def reconstruct(
         self,
         data: TrajectoriesLike,
@@ -38,48 +44,106 @@ class AbstractNetworkAnswers(AbstractAnswers):
     ) -> Reconstruction:
         """See `AbstractAnswers.reconstruct`.
 
-        `solver="denoise"` is the paper's: updates by H⁺ and H⁻ with a falling noise level over all
-        windows. It keeps known numbers as they are and gives no bands.
+        Arguments:
+            data: Trajectories whose unknown numbers are NaN or not `known`.
+            samples: Paths drawn for the quantiles; 0 uses the linearised posterior.
+            seed: Of the samples.
+            solver: "smooth", or the paper's "denoise": updates by H⁺ and H⁻ with a falling noise
+                level over all windows, which keep known numbers and give no bands.
+
+        Returns:
+            All states with bands, codes, parameters, and how well the model explains what is known.
         """
         trained, data = self.trained, as_trajectories(data)
+        samples, seed = whole("samples", samples, 0), whole("seed", seed, 0)
+        check_room(data, data.states, samples)
         asked = ask(trained, data)
         if solver == "denoise":
             if samples:
                 raise UserError("denoising draws no samples; leave samples at 0.")
             posterior = denoised(trained, asked, seed)
         elif solver == "smooth":
-            posterior = answer(trained, asked, whole("samples", samples, 0), seed)
+            posterior = answer(trained, asked, samples, seed)
         else:
             raise UserError(f"solver must be 'smooth' or 'denoise'; got {solver!r}.")
         root = posterior.code_root
+        parameters = Parameters(trained, posterior.codes, root)
         return Reconstruction(
             trajectories=read_back(trained, data, asked, posterior),
             codes=posterior.codes,
             code_covariance=np.einsum("nkr,nlr->nkl", root, root),
-            parameters=_Parameters(trained, posterior),
+            parameters=parameters,
             fit=posterior.fit,
-            result=tuple(Result(code) for code in posterior.result),
+            result=tuple(Result(code) for code in parameters.judged(posterior.result)),
         )
 
+    def track(self, *, noise: np.ndarray | None = None, lag: int = 16) -> Tracker:
+        """Follow one trajectory while it is being measured.
+
+        Arguments:
+            noise: (2, d) standard deviations of q and of p (or v) in the data's units; by default
+                those of the training set.
+            lag: States of the model's grid that tracking begins with, and that are solved for with
+                every later measurement.
+
+        Returns:
+            A tracker; `tracker.update(t, q)` gives state, code and bands so far.
+        """
+        if noise is not None:
+            noise = np.asarray(noise, float)
+            if noise.shape != (2, self.trained.context.dim) or not (noise >= 0).all():
+                raise UserError(
+                    f"noise must have shape (2, {self.trained.context.dim}), standard deviations "
+                    f"of q and of {self.trained.momenta}; got shape {noise.shape}."
+                )
+        return Tracker(self.trained, noise, whole("lag", lag, 4))
+
     def posterior(self, data: TrajectoriesLike) -> Posterior:
-        """States and codes with covariances, on the model's grid and in its units."""
+        """States and codes with covariances, on the model's grid and in its units.
+
+        Arguments:
+            data: As for `reconstruct`.
+
+        Returns:
+            The posterior, before it is brought back into the data's units.
+        """
         return answer(self.trained, ask(self.trained, as_trajectories(data)))
 
     def encode(self, data: TrajectoriesLike) -> np.ndarray:
-        """(n, k) latent codes of new trajectories."""
+        """Latent codes of new trajectories.
+
+        Arguments:
+            data: As for `reconstruct`.
+
+        Returns:
+            (n, k) codes.
+        """
         return self.posterior(data).codes
 
     def infer(self, data: TrajectoriesLike, target: str) -> np.ndarray:
-        """(n,) a parameter of each trajectory, read off its code by the probe."""
+        """A parameter of each trajectory, predicted from its code by the probe.
+
+        Arguments:
+            data: As for `reconstruct`.
+            target: A parameter that the training data carry.
+
+        Returns:
+            (n,) estimates.
+        """
         return self.probe(target)(self.encode(data))
 
     def probe(self, target: str, *, linear: bool = False) -> Probe:
-        """Ridge regression from the training codes to this parameter of the training set.
+        """Ridge regression from the training codes to a parameter of the training set.
 
-        The paper's probe is `linear`; otherwise it may bend where cross-validation gains by it.
+        Arguments:
+            target: A parameter that the training data carry.
+            linear: The paper's linear probe; otherwise a kernel where cross-validation prefers it.
+
+        Returns:
+            A function of codes (n, k) that gives (n,).
         """
         trained = self.trained
-        if target not in trained.params:
+        if not isinstance(target, str) or target not in trained.params:
             have = ", ".join(trained.params) or "none"
             raise UserError(
                 f"the training data have no parameter {target!r} to learn from; they have: {have}."
@@ -90,10 +154,17 @@ class AbstractNetworkAnswers(AbstractAnswers):
                 f"{target} is {values[0]:g} in all training data, so that it cannot be inferred; "
                 f"train on trajectories in which it varies."
             )
-        return Probe.fit(trained.codes, values, linear=linear)
+        key = (target, linear)
+        if key not in trained.probes:
+            trained.probes[key] = Probe.fit(trained.codes, values, linear=linear)
+        return trained.probes[key]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Everything needed to use the model, into one folder."""
+        """Everything needed to use the model, into one folder.
+
+        Arguments:
+            path: The folder; it is made if it does not exist.
+        """
         from dhn.estimator.storage import save
 
         save(self.trained, path)
@@ -118,24 +189,3 @@ class AbstractNetworkAnswers(AbstractAnswers):
     def parameters(self) -> int:
         """Trainable numbers, codes not counted."""
         return count_parameters(self.trained.model)
-
-
-@final
-class _Parameters(Mapping[str, tuple[np.ndarray, np.ndarray]]):
-    """Parameters that vary, with standard errors; a probe is fitted when it is asked for."""
-
-    def __init__(self, trained: "TrainedModel", posterior: Posterior):
-        self._trained, self._posterior = trained, posterior
-        self._names = tuple(name for name, x in trained.params.items() if np.ptp(x) > 0)
-
-    def __getitem__(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        if name not in self._names:
-            raise KeyError(name)
-        probe, found = self._trained.probe(name), self._posterior
-        return probe(found.codes), probe.standard_errors(found.codes, found.code_root)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import pydantic
 
-from dhn.errors import UserError
+from dhn.errors import UserError, first_mistake
 from dhn.models.config import Config
 
 C = TypeVar("C", bound=Config)
@@ -43,8 +43,4 @@ def validated(kind: type[C], values: dict[str, Any]) -> C:
     try:
         return kind.model_validate(values)
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] == "value_error":  # about several fields at once, and a whole sentence
-            raise UserError(first["msg"].removeprefix("Value error, ")) from None
-        field = ".".join(str(part) for part in first["loc"]) or kind.__name__
-        raise UserError(f"{field}: {first['msg']}; got {first['input']!r}.") from None
+        raise UserError(first_mistake(error)) from None

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dhn.checks import as_path
 from dhn.codes.autodecode import CodePrior
 from dhn.errors import UserError
 from dhn.estimator.trained import TrainedModel
@@ -30,10 +32,37 @@ from dhn.trajectories.scaling import Scaler
 FILE = "model.safetensors"
 
 
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder `path`, made if it is not there; a `UserError` if that is impossible."""
+    path = as_path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UserError(f"{path} is a file; name a folder for the model.") from None
+    except OSError as error:
+        raise UserError(f"the folder {path} cannot be made: {error.strerror}.") from error
+    return path
+
+
+def check_run_folder(path: str | os.PathLike[str], resume: bool = False) -> Path:
+    """The folder of a training to come, if it can be made and holds no finished model."""
+    path = as_path(path)
+    if not resume and any((path / name).exists() for name in (FILE, "mechanics.safetensors")):
+        raise UserError(f"{path} holds a trained model already; choose another folder.")
+    try:
+        nearest = next(x for x in (path, *path.absolute().parents) if x.exists())
+        if not nearest.is_dir():
+            raise UserError(f"{nearest} is a file; name a folder for the model.")
+        with tempfile.TemporaryDirectory(dir=nearest, prefix=".dhn"):
+            pass  # permissions alone do not tell whether a folder can be made
+    except OSError as error:
+        raise UserError(f"the folder {path} cannot be made: {error.strerror}.") from error
+    return path
+
+
 def save(trained: TrainedModel, path: str | os.PathLike[str]) -> None:
     """Write a trained model into a folder, whole or not at all."""
-    path = Path(path)
-    path.mkdir(parents=True, exist_ok=True)
+    path = make_folder(path)
     metadata = {
         "kind": "model",
         "config": trained.config.model_dump(mode="json"),
@@ -61,7 +90,7 @@ def save(trained: TrainedModel, path: str | os.PathLike[str]) -> None:
 
 def load_trained(path: str | os.PathLike[str]) -> TrainedModel:
     """What `save` wrote; the folder of a training run, or a folder saved by hand."""
-    path = Path(path)
+    path = as_path(path)
     if not path.is_dir():
         raise UserError(f"{path} is not a folder; expected one made by `dhn train` or model.save.")
     if not (path / FILE).is_file():

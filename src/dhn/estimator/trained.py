@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.codes.autodecode import CodePrior
+from dhn.codes.probe import Probe
 from dhn.estimator.network import AbstractNetworkAnswers
 from dhn.models.contract import AbstractForecaster, AbstractModel, ModelContext, as_forecaster
 from dhn.reconstruct.bands import Bands
@@ -19,7 +20,7 @@ from dhn.trajectories.scaling import Scaler
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainedModel(AbstractNetworkAnswers):
-    """Weights, codes, scaling, error bands and where they came from; nothing in it changes."""
+    """Weights, codes, scaling, error bands and where they came from."""
 
     model: AbstractModel
     config: Any
@@ -43,6 +44,10 @@ class TrainedModel(AbstractNetworkAnswers):
     system: str | None
     summary: dict[str, Any]
     """Steps, seconds, final losses, data fingerprint, options of the run."""
+    probes: dict[tuple[str, bool], Probe] = dataclasses.field(
+        init=False, repr=False, default_factory=dict
+    )
+    """Probes that were asked for: parameter and whether linear -> the fitted regression."""
 
     @property
     def trained(self) -> "TrainedModel":

@@ -22,10 +22,10 @@ MOST = 2500
 FEWER = 1000
 """Training windows while settings are chosen."""
 DELAYS = {"linear": (4, 8, 16, 24, 32), "kernel ridge": (8, 12, 16), "nearest window": (4, 8, 16)}
-RIDGES = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+RIDGES = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # penalty of the weights, a training window
 WIDTHS = (1.0, 3.0, 10.0)
 """Widths of the kernel over the median distance of two windows."""
-NEIGHBOURS = (1, 3)
+NEIGHBOURS = (1, 3)  # windows that are averaged
 TURN = 2 * np.pi
 
 Forecaster = Callable[[Float[np.ndarray, "n W d"]], Float[np.ndarray, "n H d"]]

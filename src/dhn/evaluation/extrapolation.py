@@ -13,12 +13,11 @@ from dhn.trajectories.container import Trajectories
 
 def persistence(observed: Trajectories, steps: int) -> Trajectories:
     """Every later state is the last one observed."""
-    q, momenta = _states(observed)
 
     def repeat(x):
-        return np.repeat(x[:, -1:], steps, axis=1)
+        return None if x is None else np.repeat(x[:, -1:], steps, axis=1)
 
-    return extended(observed, repeat(q), repeat(momenta))
+    return extended(observed, repeat(observed.q), repeat(observed.momenta))
 
 
 @final
@@ -87,13 +86,16 @@ def extended(
     steps, h = q.shape[1], observed.time_step
     later = observed.t[..., -1:] + h * np.arange(1, steps + 1)
     name, other = ("p", "v") if observed.p is not None else ("v", "p")
+    joined = None
+    if momenta is not None:
+        joined = np.concatenate([getattr(observed, name), momenta], axis=1)
     return observed.replace(
         q=np.concatenate([observed.q, q], axis=1),
         t=np.concatenate([observed.t, later], axis=-1),
         known=np.concatenate([observed.known, np.zeros(q.shape[:2], bool)], axis=1),
         q_quantiles={},
         p_quantiles={},
-        **{name: np.concatenate([getattr(observed, name), momenta], axis=1), other: None},
+        **{name: joined, other: None},
     )
 
 

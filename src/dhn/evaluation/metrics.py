@@ -1,7 +1,8 @@
 """Errors of predicted states against the truth. Observed states never count."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, final
 
 import numpy as np
 
@@ -13,6 +14,7 @@ NORMAL_ANGLE = np.pi / 2
 """The paper's unit of an angle."""
 
 
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
 class Metrics:
     """Per time step over the predicted states, averaged over trajectories and coordinates."""
@@ -56,19 +58,26 @@ def normal_units(truth: Trajectories) -> np.ndarray:
     return np.where(truth.angles, NORMAL_ANGLE, np.where(spread > 0, spread, 1.0))
 
 
-def energy(data: Trajectories, params: dict[str, np.ndarray] | None = None) -> np.ndarray | None:
-    """(n, T) total energy, if the data name a system and carry its momenta and parameters."""
-    if data.system is None or data.p is None:
+def energy_function(
+    name: str | None, params: Mapping[str, np.ndarray]
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
+    """Energies (n, T) of states q, p (n, T, d), if the system and all its parameters are known."""
+    if name is None:
         return None
     try:
-        system = get_system(data.system)
+        system = get_system(name)
     except UserError:
         return None
-    values = dict(data.params) if params is None else params
-    if not set(system.params) <= set(values):
+    if not set(system.params) <= set(params):
         return None
-    columns = {name: np.asarray(values[name])[:, None] for name in system.params}
-    return np.asarray(system.energy(data.q, data.p, columns))
+    columns = {key: np.asarray(params[key])[:, None] for key in system.params}
+    return lambda q, p: np.asarray(system.energy(q, p, columns))
+
+
+def energy(data: Trajectories, params: dict[str, np.ndarray] | None = None) -> np.ndarray | None:
+    """(n, T) total energy, if the data name a system and carry its momenta and parameters."""
+    compute = energy_function(data.system, data.params if params is None else params)
+    return None if compute is None or data.p is None else compute(data.q, data.p)
 
 
 def exchanged_energy(truth: Trajectories) -> np.ndarray:

@@ -16,12 +16,12 @@ from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
 from dhn.trajectories.period import characteristic_period
 
-DELAYS = (1, 2, 4, 8, 16, 24)
+DELAYS = (1, 2, 4, 8, 16, 24)  # states
 HELD_BACK = 0.15
 """Share of every training run that settings are chosen by where there is no validation part."""
 CHOSEN_BY = 128
 """Validation windows, as many as mechanics are chosen by."""
-RIDGES = (1e-12, 1e-6, 1e-4, 1e-3)
+RIDGES = (1e-12, 1e-6, 1e-4, 1e-3)  # penalty of the weights, a training window
 BOUND = 3.0
 """A forecast so many times larger than anything seen has grown without bound."""
 
@@ -55,7 +55,8 @@ def rivals(
     observed, steps = truth[:, :observe], truth.states - observe
     still = persistence(observed, steps)
     found = [Rival("persistence", "the last state stays", still, compare(still, truth))]
-    linear = linear_model(observed, steps, train, validation)
+    positions_only = truth.momenta is None
+    linear = None if positions_only else linear_model(observed, steps, train, validation)
     if linear is not None:
         said = linear.forecast(observed, steps)
         where = "the observed states alone" if train is None else "the training data"

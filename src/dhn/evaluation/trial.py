@@ -8,6 +8,7 @@ import numpy as np
 from dhn.errors import UserError
 from dhn.estimator.answers import AbstractAnswers, hidden, keep_known
 from dhn.estimator.learning import OBSERVED
+from dhn.evaluation.blocks import BlockDiagnostics, diagnose
 from dhn.evaluation.metrics import Metrics, compare
 from dhn.evaluation.rivals import Rival, rivals
 from dhn.reconstruct.posterior import Result
@@ -36,6 +37,8 @@ class Trial:
     poor: int
     left_out: int
     period: float | None
+    blocks: BlockDiagnostics | None
+    """Of a network with blocks."""
 
     @property
     def unit(self) -> str:
@@ -81,6 +84,11 @@ def windows(
     Without `ahead`, the whole rest of every trajectory from its beginning; but measured runs of
     many periods are forecast two periods ahead, from many starting points.
     """
+    if ahead is not None and ahead > data.states - observe:
+        raise UserError(
+            f"{ahead} states cannot be compared: {data.states - observe} follow the {observe} that "
+            f"are observed. Look less far ahead, or observe fewer."
+        )
     if ahead is None and len(data) < FEW_RUNS and period is not None:
         # Of short runs two thirds of the rest, so that the farthest state is met from some starts.
         rest = max(1, 2 * (data.states - observe) // 3)
@@ -95,7 +103,7 @@ def windows(
     if not rows.size:
         raise UserError(
             f"no trajectory has its states {observe - start_from} to {observe - 1} without a gap "
-            f"and measured states after them; choose another --observe."
+            f"and measured states after them; observe another number."
         )
     return data[rows], len(data) - len(rows)
 
@@ -122,6 +130,7 @@ def try_out(
     asked = hidden(truth, observe)
     found = model.reconstruct(asked)
     prediction = keep_known(asked, found.trajectories)
+    network = model.network
     return Trial(
         truth=truth,
         observe=observe,
@@ -131,6 +140,7 @@ def try_out(
         poor=sum(result != Result.OK for result in found.result),
         left_out=left_out,
         period=period,
+        blocks=None if network is None else diagnose(network, truth, found.codes),
     )
 
 

@@ -44,22 +44,32 @@ def check_form(config: Any) -> None:
 
     **Arguments:** `config`, the configuration of a trained model of any kind.
     """
+    what = _unable(config)
+    if what is not None:
+        raise UserError(
+            f"the explorer runs a DHN with an MLP, 1 <= stride <= block_size, spacing 1 and, for "
+            f"two networks, clean rounds alone; this is {what}. Train with the default preset."
+        )
+
+
+def can_run(model: Any) -> bool:
+    """Whether the page can run this trained model."""
+    return _unable(model.trained.config) is None
+
+
+def _unable(config: Any) -> str | None:
+    """What the page cannot run, in words; None if it can."""
     if config.kind != "dhn":
-        what = f"a model of kind {config.kind!r}"
-    elif config.network.kind != "mlp":
-        what = f"a scalar network of kind {config.network.kind!r}"
-    elif min(config.spacings) != 1:
-        what = f"a model whose finest stage has spacing {min(config.spacings)}"
-    elif not 1 <= config.stride <= config.block_size:
-        what = f"block size {config.block_size} with stride {config.stride}"
-    elif config.inference.noisy_rounds:
-        what = f"two networks with {config.inference.noisy_rounds} noisy rounds"
-    else:
-        return
-    raise UserError(
-        f"the explorer runs a DHN with an MLP, 1 <= stride <= block_size, spacing 1 and, for two "
-        f"networks, clean rounds alone; this is {what}. Train with the default preset."
-    )
+        return f"a model of kind {config.kind!r}"
+    if config.network.kind != "mlp":
+        return f"a scalar network of kind {config.network.kind!r}"
+    if min(config.spacings) != 1:
+        return f"a model whose finest stage has spacing {min(config.spacings)}"
+    if not 1 <= config.stride <= config.block_size:
+        return f"block size {config.block_size} with stride {config.stride}"
+    if config.inference.noisy_rounds:
+        return f"two networks with {config.inference.noisy_rounds} noisy rounds"
+    return None
 
 
 def _form(config: DHNConfig, model: DHNModel) -> dict[str, Any]:

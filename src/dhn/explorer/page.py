@@ -44,17 +44,20 @@ def build_page(
     train: Trajectories | None = None,
     title: str | None = None,
     seed: int = 0,
+    small: bool = False,
 ) -> str:
     """The page as text.
 
     **Arguments:** `model`, trained; `data`, trajectories to start from and to compare with;
     `train`, the training set, whose states are drawn in grey (`data` if it is not given); `title`,
-    by default the system's name; `seed`, of the random numbers that make the fan of futures.
+    by default the system's name; `seed`, of the random numbers that make the fan of futures;
+    `small`, to be a part of another page: the motion, the portrait and the parameters alone.
 
     **Returns:** HTML that needs no other file and no network.
     """
     payload = build_payload(model, data, train=train, seed=seed)
-    return fill_template(payload, title or (payload["system"] or "trained model").replace("_", " "))
+    own = str(payload["system"] or "trained model").replace("_", " ")
+    return fill_template(payload, title or own, small=small)
 
 
 def build_payload(
@@ -98,11 +101,12 @@ def _runs(model: AbstractEstimator, data: Trajectories) -> list[dict[str, Any]]:
     return export_runs(chosen, model.encode(chosen[:, :observed]))
 
 
-def fill_template(payload: dict[str, Any], title: str) -> str:
+def fill_template(payload: dict[str, Any], title: str, *, small: bool = False) -> str:
     """The page's template with style, scripts and this payload inlined."""
     scripts = "\n".join(_read(f"{name}.js") for name in SCRIPTS)
     values = {
         "title": html.escape(title),
+        "size": "small" if small else "full",
         "style": _read("style.css"),
         # `</` must not end the script element that holds the model.
         "payload": json.dumps(payload, allow_nan=False).replace("</", "<\\/"),

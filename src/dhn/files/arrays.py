@@ -7,58 +7,67 @@ text is one JSON object, in UTF-8 bytes, under `dhn`. No format needs pickle or 
 import json
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
+import pydantic
 
 from dhn.errors import UserError
-from dhn.files.printable import printable
 from dhn.files.roles import Roles, find_roles
-from dhn.trajectories.contents import LAYOUT, OPTIONAL, digest, header_dict, number_arrays
+from dhn.printable import printable
+from dhn.trajectories.contents import LAYOUT, digest, header_dict, number_arrays
 from dhn.trajectories.validation import numbers
 
 if TYPE_CHECKING:
     from dhn.trajectories.container import Trajectories
 
 HEADER = "dhn"
-_ITEM_TYPES = {
-    **dict.fromkeys(("fields", "names", "ids", "params", "units"), str),
-    **dict.fromkeys(("q_levels", "p_levels"), float),
-    **{"shape": int, "angles": bool, "meta": str | int | float | bool},
-}
-_HEADER_TYPES = {
-    **dict.fromkeys(_ITEM_TYPES, list),
-    **{"units": dict, "meta": dict, "shared_time": bool, "system": str | None},
-}
+
+
+@final
+class _Layout(pydantic.BaseModel):
+    """The part of a header that every version has."""
+
+    layout: int
+
+
+@final
+class _Header(pydantic.BaseModel):
+    """What `header_dict` gives, whatever a writer added to it."""
+
+    model_config = pydantic.ConfigDict(strict=True, extra="allow", frozen=True)
+
+    layout: int
+    shape: tuple[pydantic.PositiveInt, pydantic.PositiveInt, pydantic.PositiveInt]
+    fields: list[Literal["p", "v", "noise"]]
+    shared_time: bool
+    names: list[str]
+    angles: list[bool]
+    units: dict[str, str]
+    ids: list[str]
+    system: str | None
+    params: list[str]
+    q_levels: list[float]
+    p_levels: list[float]
+    meta: dict[str, str | int | float | bool]
 
 
 def parse_header(text: str | bytes) -> dict[str, Any]:
     """The header of one of our own files, or a `UserError`."""
-    damaged = UserError("its field 'dhn' (names, ids, units, ...) is damaged; write it anew.")
     try:
-        header = json.loads(text)
-    except (ValueError, RecursionError):  # RecursionError: nested too deep
-        raise damaged from None
-    if not isinstance(header, dict) or not isinstance(header.get("layout"), int):
-        raise damaged
-    if header["layout"] > LAYOUT:
-        raise UserError(
-            f"it was written by a newer dhn (layout {header['layout']}, this one reads {LAYOUT}); "
-            f"upgrade dhn."
-        )
-    if not all(isinstance(header.get(k), kind) for k, kind in _HEADER_TYPES.items()):
-        raise damaged
-    for key, kind in _ITEM_TYPES.items():
-        items = header[key].values() if isinstance(header[key], dict) else header[key]
-        if not all(isinstance(x, kind) for x in items):
-            raise damaged
-    shape = header["shape"]
-    if len(shape) != 3 or min(shape) < 1:
-        raise UserError(f"its header gives the shape {shape}; it is damaged, write it anew.")
-    labelled = (len(header["ids"]), len(header["names"])) == (shape[0], shape[2])
-    if not labelled or not set(header["fields"]) <= set(OPTIONAL):
-        raise damaged
-    return header
+        layout = _Layout.model_validate_json(text).layout
+        if layout > LAYOUT:
+            raise UserError(
+                f"it was written by a newer dhn (layout {layout}, this one reads {LAYOUT}); "
+                f"upgrade dhn."
+            )
+        header = _Header.model_validate_json(text).model_dump(mode="json")
+        n, _, d = header["shape"]
+        if (len(header["ids"]), len(header["names"])) == (n, d):
+            return header
+    except pydantic.ValidationError:
+        pass
+    raise UserError("its field 'dhn' (names, ids, units, ...) is damaged; write it anew.")
 
 
 def to_arrays(data: "Trajectories") -> dict[str, np.ndarray]:

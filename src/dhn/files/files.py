@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dhn.checks import as_path
 from dhn.errors import UserError
 from dhn.files.arrays import from_arrays, to_arrays
 from dhn.files.atomic import atomic_path
 from dhn.files.loading import check_file, format_of, load_content
-from dhn.files.printable import printable
 from dhn.files.table import check_fingerprint, from_table, to_table
+from dhn.printable import printable
 from dhn.trajectories.container import Trajectories
 
 
@@ -23,20 +24,26 @@ def read(
 ) -> Trajectories:
     """Trajectories from a file; the ending of its name gives the format (see `FORMATS`).
 
-    Our own files need no more than the path. Files of others are understood if they name t, q and
-    p (or `theta` and `p_theta`); otherwise `columns` gives the role of each column, e.g.
-    `columns={"time": "t", "theta": "q", "omega": "v", "len": "param:length"}` (`dhn.files.roles`
-    lists all roles). `fields` set what the file does not hold: `angles=(True,)`, `system="..."`.
+    Our own files need no more than the path. Files of others are understood if they name t, q and p
+    (or `theta` and `p_theta`). Measured files (any text, .mat cells, several files, ...) take the
+    options of `dhn import`: `read("run.txt", time="t", q=("theta",), segment=128)`; see
+    `dhn.files.foreign.ImportOptions`.
 
-    Measured files (any text, .mat cells, several files, ...) take the options of `dhn import`:
-    `read("run.txt", time="t", q=("theta",), segment=128)`; see `dhn.files.foreign.ImportOptions`.
+    Arguments:
+        path: The file.
+        columns: Role of each column, e.g. `{"time": "t", "theta": "q", "omega": "v",
+            "len": "param:length"}`; `dhn.files.roles` lists all roles.
+        fields: What the file does not hold, such as `angles=(True,)`, `system="..."`.
+
+    Returns:
+        The trajectories.
     """
     if fields and columns is None:
         from dhn.files.foreign import read_measured, wants_import
 
         if wants_import(fields):
             return read_measured(path, **fields)
-    path = Path(path)
+    path = as_path(path)
     format_of(path)
     start = check_file(path)
     unknown = [k for k in fields if k not in {f.name for f in dataclasses.fields(Trajectories)}]
@@ -55,8 +62,15 @@ def read(
 
 
 def write(data: Trajectories, path: str | os.PathLike[str]) -> None:
-    """`data` to a file; the ending of its name gives the format. Nothing half-written remains."""
-    write_all({Path(path): data})
+    """Write trajectories to a file; nothing half-written remains.
+
+    Arguments:
+        data: Trajectories.
+        path: The file; the ending of its name gives the format.
+    """
+    if not isinstance(data, Trajectories):
+        raise UserError(f"only Trajectories can be written; got {type(data).__name__}.")
+    write_all({as_path(path): data})
 
 
 def write_all(files: Mapping[Path, Trajectories]) -> None:

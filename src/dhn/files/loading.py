@@ -8,9 +8,9 @@ from types import ModuleType
 from typing import Any, Literal, final
 
 from dhn.errors import UserError
-from dhn.files.memory import check_memory
-from dhn.files.printable import printable
 from dhn.files.table import Table
+from dhn.memory import check_memory
+from dhn.printable import printable
 
 _TEXT_MEMORY = 8  # times its size on disk: a cell of ten characters is a Python object of 60 bytes
 
@@ -131,13 +131,8 @@ def load_content(path: Path, start: bytes, nested: bool = False) -> tuple[Format
             f"it cannot be read as {form.name} ({printable(reason):.120}); it is damaged or not "
             f"what its ending says: write or download it again."
         ) from error
+    columns = content.columns if isinstance(content, Table) else content
+    columns = {printable(name): value for name, value in columns.items()}
     if isinstance(content, Table):
-        return form, dataclasses.replace(content, columns=_clean(content.columns))
-    return form, _clean(content)
-
-
-def _clean(content: Mapping[str, Any]) -> dict[str, Any]:
-    cleaned = {printable(name): value for name, value in content.items()}
-    if len(cleaned) < len(content):
-        raise UserError("two of its names differ only in control characters; rename one of them.")
-    return cleaned
+        return form, dataclasses.replace(content, columns=columns)
+    return form, columns

@@ -14,9 +14,9 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.files.arrays import header_fields, parse_header
-from dhn.files.memory import check_memory
-from dhn.files.printable import printable
 from dhn.files.roles import Roles, find_roles
+from dhn.memory import check_memory
+from dhn.printable import printable
 from dhn.trajectories.contents import header_dict
 from dhn.trajectories.frames import state_columns
 from dhn.trajectories.joining import merge_times

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from dhn.mechanics.predicting import Mechanics
 from dhn.mechanics.windows import Forecasts, Windows, errors, forecasts
 
-LEVELS = (0.5, 0.9)
+LEVELS = (0.5, 0.9)  # shares of the truth that the bands are to hold
 PRIOR_WINDOWS = 4.0
 """Independent windows that the filter's own spread counts as; few windows then change it little."""
 ENOUGH = 10.0

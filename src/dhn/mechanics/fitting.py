@@ -40,7 +40,7 @@ AFTER: dict[str, str] = {"sensor, second order": "sensor", "Stribeck friction": 
 """Groups that make sense only after another."""
 OWN = ("inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag", "stribeck")
 """Coefficients that differ between systems of a family: lengths, masses, friction."""
-TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20
+TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
 """Nats; trials of groups end at a coarser gain than the last fit."""
 DIMENSIONS = 6

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float
 
-DEGREE = 4
+DEGREE = 4  # of the polynomials
 TURN = 2 * np.pi
 
 

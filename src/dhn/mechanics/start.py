@@ -7,7 +7,6 @@ from typing import final
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import least_squares
 
 from dhn.mechanics.layout import Layout
 from dhn.mechanics.local import local_states
@@ -166,6 +165,8 @@ def _refined(
         with jax.enable_x64(True):
             found = np.asarray(_slopes(layout, full(x), q, v, width))[:count, :, entries]
         return (found / size[:, None]).reshape(-1, len(entries))
+
+    from scipy.optimize import least_squares  # slow to import; only a fit needs it
 
     begin = np.clip(theta[entries], low[entries] + 1e-6, high[entries])
     spread = max(1.4826 * float(np.median(np.abs(value(begin)))), 1e-4)

@@ -23,8 +23,12 @@ class Config(pydantic.BaseModel):
                 )
 
 
-Positive = Annotated[int, pydantic.Field(ge=1)]
-Count = Annotated[int, pydantic.Field(ge=0)]
+MOST = 2**31 - 1
+"""Compiled programs count in 32 bits."""
+Positive = Annotated[int, pydantic.Field(ge=1, le=MOST)]
+Count = Annotated[int, pydantic.Field(ge=0, le=MOST)]
+Layers = Annotated[int, pydantic.Field(ge=1, le=1000)]
+"""More layers take hours to compile."""
 Fraction = Annotated[float, pydantic.Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, pydantic.Field(ge=0.0)]
 
@@ -34,7 +38,7 @@ class NetworkConfig(Config):
 
     kind: Literal["mlp", "transformer"] = "mlp"
     width: Positive = 64
-    depth: Positive = 3
+    depth: Layers = 3
     """Residual layers of the MLP, or transformer layers."""
     heads: Positive = 4
     """Attention heads (transformer only)."""

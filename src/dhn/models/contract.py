@@ -6,7 +6,7 @@ against this contract.
 
 import abc
 import dataclasses
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, final, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -15,6 +15,9 @@ from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from dhn.models.stage import AbstractStage
 
 
 class WindowShape(NamedTuple):
@@ -40,6 +43,7 @@ class HasResiduals(Protocol):
     ) -> Float[Array, "n m"]: ...
 
 
+@final
 @dataclasses.dataclass(frozen=True)
 class ModelContext:
     """What the training data determine of a model before it has weights; saved with it."""
@@ -73,6 +77,11 @@ class AbstractModel(eqx.Module):
     def training_shapes(self) -> tuple[WindowShape, ...]:
         """The windows that `losses` takes: those of the stages, unless a model wants others."""
         return self.window_shapes
+
+    @property
+    def block_map(self) -> "AbstractStage | None":
+        """The equations between source and target blocks on the finest grid, if there are any."""
+        return None
 
     @abc.abstractmethod
     def losses(

@@ -5,6 +5,7 @@ momenta by `exp(-γ · lag)`. So the Hamiltonians see the target's momenta grown
 """
 
 import abc
+from typing import final
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ class AbstractDamping(eqx.Module):
         return jnp.exp(self.rate(z) * lag)[:, None, None]
 
 
+@final
 class NoDamping(AbstractDamping):
     """Exactly zero: the map is symplectic."""
 
@@ -28,6 +30,7 @@ class NoDamping(AbstractDamping):
         return jnp.zeros(z.shape[0], z.dtype)
 
 
+@final
 class LearnedDamping(AbstractDamping):
     """An affine function of the code, in units of one over the time step."""
 

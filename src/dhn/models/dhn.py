@@ -34,9 +34,9 @@ from dhn.models.stage import (
     AbstractStage,
     LinkedStage,
     PairedStage,
-    denoising_loss,
     equation_loss,
     merged_losses,
+    separate_losses,
     stage_residuals,
 )
 
@@ -108,6 +108,10 @@ class DHNModel(AbstractForecaster):
         return min(self.stages, key=lambda stage: stage.spacing)
 
     @property
+    def block_map(self) -> AbstractStage:
+        return self.finest
+
+    @property
     def context_length(self) -> int:
         return self.finest.spec.context_length
 
@@ -141,16 +145,21 @@ class DHNModel(AbstractForecaster):
                 return {}
             return {"equation": weights["equation"] * equation_loss(stage, window, z)}
         key_mask, key_level, key_noise = jr.split(own, 3)
+        rows = window.q.shape[0]
+        every = NOISED_ROWS if config.noise == "nearby" else 1
         known = draw_known(
             key if config.shared_mask else key_mask,
             get_mask(config.mask),
             stage.spec,
-            window.q.shape[0],
+            -(-rows // every),
             shared=config.shared_mask,
         )
         if config.noise == "nearby":
-            nearby = corrupt_nearby(key_noise, window, known, stage.scale)
-            noised = jnp.arange(window.q.shape[0]) % NOISED_ROWS == 0
+            # Random numbers cost as much as the networks, so only for the windows that need them.
+            some = jax.tree.map(lambda x: x[::every], window)
+            drawn = (corrupt_nearby(key_noise, some, known, stage.scale), known)
+            nearby, known = jax.tree.map(lambda x: jnp.repeat(x, every, axis=0)[:rows], drawn)
+            noised = jnp.arange(rows) % every == 0
             found = merged_losses(stage, window, nearby, known, noised, z)
         else:
             steps, dtype = config.denoising_steps, window.q.dtype
@@ -161,10 +170,7 @@ class DHNModel(AbstractForecaster):
                 level = condition = draw_noise_level(key_level, known, steps, dtype)
             inputs = corrupt(key_noise, window, level)
             outputs = config.denoising_outputs
-            found = (
-                equation_loss(stage, window, z),
-                denoising_loss(stage, window, inputs, known, condition, z, outputs),
-            )
+            found = separate_losses(stage, window, inputs, known, condition, z, outputs)
         return {name: weights[name] * loss for name, loss in zip(weights, found, strict=True)}
 
     def stage_residuals(

@@ -29,11 +29,12 @@ PAPER = DHNConfig(
 )
 """The paper with the values of its authors' public code; `PAPER_TRAINING` has the optimiser's.
 
-One thing is not theirs: momenta are scaled by the training set (`Scaler`), not by the maximum over
-the whole trajectory, future included. And one level belongs to one token, where theirs draws a
-level for each coordinate and conditions the network on the first.
+One thing is not theirs: momenta are divided by the mean over training trajectories of their largest
+one (`Scaler.fit`), not by each trajectory's own, future included. And one level belongs to one
+token, where theirs draws a level for each coordinate and conditions the network on the first.
 """
 PAPER_TRAINING: dict[str, Any] = {
+    "scaling": "quarter-turn",
     "optimiser": "adam",
     "learning_rate": 1e-4,
     "code_learning_rate": 1e-4,
@@ -89,6 +90,6 @@ PRESETS: dict[str, tuple[DHNConfig, dict[str, Any]]] = {
 
 
 def get_preset(name: str) -> tuple[DHNConfig, dict[str, Any]]:
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise UserError(f"unknown preset {name!r}; expected one of {', '.join(PRESETS)}.")
     return PRESETS[name]

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import optimistix as optx
 from jaxtyping import Array, Bool, Float
 
-MAX_ITERATIONS = 64
-MAX_NEWTON = 16
+MAX_ITERATIONS = 64  # of the fixed point
+MAX_NEWTON = 16  # steps
 CLOSE = 64
 """Residuals of so many units in the last place need no more of Newton's steps."""
 

@@ -262,7 +262,7 @@ def equation_loss(
     return jnp.stack(terms).sum()
 
 
-def denoising_loss(
+def separate_losses(
     stage: AbstractStage,
     window: StateBlock,
     noised: StateBlock,
@@ -270,18 +270,34 @@ def denoising_loss(
     level: NoiseLevel,
     z: Float[Array, "n k"],
     outputs: str,
-) -> Float[Array, ""]:
-    """Noised inputs against the clean window, on the unknown outputs or on all of them."""
-    said = stage.equations(noised, level, z)
-    loss = jnp.zeros((), window.q.dtype)
-    for part, states, error in errors(stage, window, said):
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Equation and denoising loss of the same windows, once clean and once noised.
+
+    Both go through the networks side by side, which halves the program to compile.
+
+    **Arguments**: `window` (n, L, d) clean and `noised`; `known` (n, L); `level` (n, L) of the
+    noised tokens; `outputs`, whether unknown ones alone or all of them are compared.
+
+    **Returns**: `equation_loss`, and the mean over noised windows and these outputs.
+    """
+    n = window.q.shape[0]
+    clean = no_noise(window)
+    inputs, levels, truth = (
+        jax.tree.map(lambda *x: jnp.concatenate(x), *pair)
+        for pair in ((window, noised), (clean, level), (window, window))
+    )
+    said = stage.equations(inputs, levels, jnp.concatenate([z, z]))
+    equation = denoising = jnp.zeros((), window.q.dtype)
+    for part, states, error in errors(stage, truth, said):
+        squares = error**2
+        equation += jnp.mean(squares[:n])
         if outputs == "all":
-            loss += jnp.mean(error**2)
+            denoising += jnp.mean(squares[n:])
         else:
             unknown = ~getattr(known, part)[:, states, None]
-            count = jnp.maximum(unknown.sum() * error.shape[-1], 1)
-            loss += jnp.where(unknown, error**2, 0.0).sum() / count
-    return loss
+            count = jnp.maximum(unknown.sum() * squares.shape[-1], 1)
+            denoising += jnp.where(unknown, squares[n:], 0.0).sum() / count
+    return equation, denoising
 
 
 def merged_losses(

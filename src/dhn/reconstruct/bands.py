@@ -1,15 +1,15 @@
 """Error bands: quantiles of the posterior, widened or narrowed to what held-out data showed."""
 
 import dataclasses
+from statistics import NormalDist
 from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.special import ndtri
 
 LEVELS = (0.5, 0.9)
 """Shares of the truth that the bands are to hold."""
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # median and the ends of both bands
 BINS = 6
 """Horizons with factors of their own, at most, on a logarithmic scale."""
 LEAST_ERRORS = 40
@@ -29,7 +29,9 @@ class Bands:
     @classmethod
     def gaussian(cls) -> "Bands":
         """The posterior as it is."""
-        return cls(np.zeros(1), np.array([[ndtri(0.5 + level / 2) for level in LEVELS]]))
+        return cls(
+            np.zeros(1), np.array([[NormalDist().inv_cdf(0.5 + level / 2) for level in LEVELS]])
+        )
 
     @classmethod
     def fit(cls, scores: Float[np.ndarray, "m T d"], horizon: Float[np.ndarray, "m T"]) -> "Bands":

@@ -14,18 +14,17 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from dhn.blocks import StateBlock
 from dhn.codes.autodecode import NEIGHBOURS, CodePrior, local_gaussian
 from dhn.codes.batches import in_batches
 from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractForecaster
-from dhn.reconstruct.forecast import forecast
+from dhn.reconstruct.forecast import with_tail
 from dhn.reconstruct.guess import Examples, first_guess, from_examples
 from dhn.reconstruct.knowledge import Knowledge, least_noise
 from dhn.reconstruct.posterior import Posterior, Result
 from dhn.reconstruct.question import Between, Question, nothing_between
 from dhn.reconstruct.smoother import CodeGaussian, Frame, Smoother, covariances, draw, iterate
-from dhn.reconstruct.windows import residual_size, window_length
+from dhn.reconstruct.windows import residual_deviation, window_length
 
 DOUBTFUL = 4.0
 """Mean squared residual, in expected units, above which other first guesses are tried."""
@@ -60,7 +59,7 @@ class _Path(NamedTuple):
     """Objective over the number of residuals: about 1 or less for a good fit."""
     hessian: Float[Any, "n r r"]
     converged: Bool[Any, " n"]
-    iterations: Float[Any, " n"]
+    iterations: Int[Any, " n"]
 
 
 def reconstruct(
@@ -90,6 +89,42 @@ def reconstruct(
     Returns:
         Means, standard deviations, codes, and a result for every trajectory.
     """
+    T = values.shape[1]
+    with jax.enable_x64(True):
+        job, path, gaussian = _settle(knowledge, values, known, noise, between, solver)
+        prior = knowledge.prior
+        whole = with_tail(job.model, path.states, prior.mean + path.code @ prior.basis.T, T)
+        samples = [job.draw(path, gaussian, T, jr.fold_in(jr.key(seed), k)) for k in range(draws)]
+        return job.posterior(path, whole, gaussian, knowledge.examples, samples)
+
+
+def most_probable(
+    knowledge: Knowledge,
+    values: Float[np.ndarray, "n T m"],
+    known: Bool[np.ndarray, "n T m"],
+    noise: Float[np.ndarray, "n T m"],
+    between: Between | None = None,
+) -> tuple[Float[np.ndarray, "n T m"], Float[np.ndarray, "n r"], CodeGaussian]:
+    """The most probable states and whitened codes without their covariances.
+
+    Arguments:
+        knowledge: Model, prior of codes and what training left for first guesses.
+        values, known, noise, between: As in `reconstruct`.
+
+    Returns:
+        States, whitened codes, and the prior of the codes that was used.
+    """
+    with jax.enable_x64(True):
+        job, path, gaussian = _settle(knowledge, values, known, noise, between, None)
+        prior = knowledge.prior
+        codes = prior.mean + path.code @ prior.basis.T
+        return with_tail(job.model, path.states, codes, values.shape[1]), path.code, gaussian
+
+
+def _settle(
+    knowledge: Knowledge, values, known, noise, between: Between | None, solver: Smoother | None
+) -> tuple["_Job", _Path, CodeGaussian]:
+    """Iterate from first guesses until no trajectory changes."""
     n, T, m = values.shape
     prior = knowledge.prior
     values = np.where(known, values, 0.0)
@@ -101,37 +136,32 @@ def reconstruct(
     typical = float(np.sqrt(np.mean(noise[known] ** 2))) if known.any() else 0.0
     whiten = np.linalg.pinv(prior.basis).T
     rows = np.arange(n)
-    with jax.enable_x64(True):
-        model = _double(knowledge.model)
-        job = _Job(model, prior, values, weight, between, solver or Smoother())
-        span = job.span
-        states, codes = first_guess(
-            model, prior, knowledge.examples, values[:, :span], known[:, :span],
-            np.sqrt(2) * typical / knowledge.change,
-        )  # fmt: skip
-        prior_all = job.global_prior(rows)
-        path = job.solve(rows, states, (codes - prior.mean) @ whiten, prior_all, FIRST)
-        for attempt in range(RETRIES):
-            poor = np.flatnonzero((path.misfit > DOUBTFUL) | ~path.converged)
-            if not len(poor):
-                break
-            states, codes = from_examples(
-                knowledge.examples, values[poor][:, :span], known[poor][:, :span], attempt
-            )
-            start = (codes - prior.mean) @ whiten
-            path = _better(path, poor, job.solve(poor, states, start, job.global_prior(poor)))
-        if len(prior.codes) >= 2 * NEIGHBOURS:
-            prior_all = job.local_prior(path)
-            path = job.solve(rows, path.states, path.code, prior_all, FIRST)
-            slow = np.flatnonzero(~path.converged)
-            if len(slow):
-                rest = CodeGaussian(*(x[slow] for x in prior_all))
-                path = _better(
-                    path, slow, job.solve(slow, path.states[slow], path.code[slow], rest)
-                )
-        whole = _with_tail(model, path.states, prior.mean + path.code @ prior.basis.T, T)
-        samples = [job.draw(path, prior_all, T, jr.fold_in(jr.key(seed), k)) for k in range(draws)]
-        return job.posterior(path, whole, prior_all, knowledge.examples, samples)
+    model = double(knowledge.model)
+    job = _Job(model, prior, values, weight, between, solver or Smoother())
+    span = job.span
+    states, codes = first_guess(
+        model, prior, knowledge.examples, values[:, :span], known[:, :span],
+        np.sqrt(2) * typical / knowledge.change,
+    )  # fmt: skip
+    gaussian = job.global_prior(rows)
+    path = job.solve(rows, states, (codes - prior.mean) @ whiten, gaussian, FIRST)
+    for attempt in range(RETRIES):
+        poor = np.flatnonzero((path.misfit > DOUBTFUL) | ~path.converged)
+        if not len(poor):
+            break
+        states, codes = from_examples(
+            knowledge.examples, values[poor][:, :span], known[poor][:, :span], attempt
+        )
+        start = (codes - prior.mean) @ whiten
+        path = _better(path, poor, job.solve(poor, states, start, job.global_prior(poor)))
+    if len(prior.codes) >= 2 * NEIGHBOURS:
+        gaussian = job.local_prior(path)
+        path = job.solve(rows, path.states, path.code, gaussian, FIRST)
+        slow = np.flatnonzero(~path.converged)
+        if len(slow):
+            rest = CodeGaussian(*(x[slow] for x in gaussian))
+            path = _better(path, slow, job.solve(slow, path.states[slow], path.code[slow], rest))
+    return job, path, gaussian
 
 
 def refine(
@@ -158,7 +188,7 @@ def refine(
     rows = np.arange(len(values))
     with jax.enable_x64(True):
         job = _Job(
-            _double(knowledge.model), prior, values, weight, nothing_between(*values.shape), FEW
+            double(knowledge.model), prior, values, weight, nothing_between(*values.shape), FEW
         )
         start = (codes - prior.mean) @ np.linalg.pinv(prior.basis).T
         path = job.solve(rows, states[:, : job.span], start, job.global_prior(rows))
@@ -180,7 +210,7 @@ def _better(path: _Path, rows: Int[np.ndarray, " k"], other: _Path) -> _Path:
     return _Path(*(replaced(*pair) for pair in zip(path, other, strict=True)))
 
 
-def _double(model: AbstractForecaster) -> AbstractForecaster:
+def double(model: AbstractForecaster) -> AbstractForecaster:
     """The same weights in double precision."""
     return jax.tree.map(lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x, model)
 
@@ -190,22 +220,6 @@ def padded_length(states: int) -> int:
     steps = max(states - 1, 1)
     unit = max(1, 1 << max(steps.bit_length() - 3, 0))
     return -(-steps // unit) * unit + 1
-
-
-def _with_tail(
-    model: AbstractForecaster,
-    states: Float[np.ndarray, "n span m"],
-    codes: Float[np.ndarray, "n k"],
-    T: int,
-) -> Float[np.ndarray, "n T m"]:
-    """States up to `T`: beyond the last known number the most probable path is the model's own."""
-    missing = T - states.shape[1]
-    if missing <= 0:
-        return states
-    d = states.shape[2] // 2
-    block = StateBlock(states[..., :d], states[..., d:])
-    tail = forecast(model, block, codes, missing, jax.random.key(0))
-    return np.concatenate([states, np.concatenate([tail.q, tail.p], axis=-1)], axis=1)
 
 
 @final
@@ -230,17 +244,6 @@ class _Job:
         return min(max(last, window_length(self.model) + 1), self.values.shape[1])
 
     @property
-    def sigma(self) -> float:
-        """Standard deviation of a window residual.
-
-        The residuals of a window with blocks repeat each other. Widening all of them keeps the
-        information of one window at that of the states it adds.
-        """
-        m = self.values.shape[2]
-        new = m * max(self.model.step_length, 1)
-        return self.prior.noise * float(np.sqrt(residual_size(self.model, m // 2) / new))
-
-    @property
     def frame(self) -> Frame:
         return Frame(jnp.asarray(self.prior.mean), jnp.asarray(self.prior.basis))
 
@@ -262,7 +265,9 @@ class _Job:
     def question(self, part, states: int) -> tuple[Question, CodeGaussian, Float[Array, " k"]]:
         values, weight, guess, between, gaussian = part
         length = jnp.full(values.shape[0], states)
-        sigma = jnp.full(values.shape[0], self.sigma)
+        sigma = jnp.full(
+            values.shape[0], residual_deviation(self.model, self.prior.noise, values.shape[2])
+        )
         return Question(values, weight, guess, length, between), gaussian, sigma
 
     def parts(self, rows, guess: Float[np.ndarray, "k S m"], gaussian: CodeGaussian):
@@ -292,11 +297,12 @@ class _Job:
         ties = (span - window_length(self.model) + 1) * self.values.shape[2]
 
         def run(arrays):
-            code, part = arrays
+            code, number, part = arrays
             question, gaussian, sigma = self.question(part, span)
             found = iterate(
-                self.model, question, code, self.frame, gaussian, sigma, self.solver, limit
-            )
+                self.model, question, code, self.frame, gaussian, sigma, self.solver, limit,
+                jnp.diff(number, prepend=-1) == 0,  # rows repeated to fill up the batch
+            )  # fmt: skip
             numbers = (question.weight > 0).sum((1, 2))
             numbers = numbers + (question.between.weight > 0).sum((1, 2, 3))
             total = found.data_misfit + found.model_misfit / sigma**2 + found.prior_misfit
@@ -306,12 +312,11 @@ class _Job:
                 misfit=total / (numbers + ties + code.shape[1]),
                 hessian=found.code_hessian,
                 converged=found.converged,
-                iterations=jnp.full(len(code), found.iterations, jnp.float64),
+                iterations=found.iterations,
             )
 
-        return _Path(
-            *in_batches(run, (code, self.parts(rows, states, gaussian)), BATCH, side_by_side=False)
-        )
+        parts = (code, np.arange(len(rows)), self.parts(rows, states, gaussian))
+        return _Path(*in_batches(run, parts, BATCH))
 
     def draw(
         self, path: _Path, gaussian: CodeGaussian, T: int, key: Key[Array, ""]
@@ -331,7 +336,7 @@ class _Job:
         scatter, rows = np.sqrt(np.maximum(path.misfit, 1.0)), np.arange(len(path.code))
         parts = (path.code, scatter, rows, self.parts(rows, path.states, gaussian))
         states, code = in_batches(run, parts, BATCH, side_by_side=False)
-        return _with_tail(self.model, states, self.prior.mean + code @ self.prior.basis.T, T)
+        return with_tail(self.model, states, self.prior.mean + code @ self.prior.basis.T, T)
 
     def posterior(
         self,

@@ -69,3 +69,19 @@ def forecast(
     start = context.at(slice(-length, None))
     arrays = jax.tree.map(lambda x: np.asarray(x, dtype), (start, codes))
     return in_batches(run, arrays, batch_size)
+
+
+def with_tail(
+    model: AbstractForecaster,
+    states: Float[np.ndarray, "n span m"],
+    codes: Float[np.ndarray, "n k"],
+    T: int,
+) -> Float[np.ndarray, "n T m"]:
+    """States up to `T`: beyond the last known number the most probable path is the model's own."""
+    missing = T - states.shape[1]
+    if missing <= 0:
+        return states
+    d = states.shape[2] // 2
+    block = StateBlock(states[..., :d], states[..., d:])
+    tail = forecast(model, block, codes, missing, jr.key(0))
+    return np.concatenate([states, np.concatenate([tail.q, tail.p], axis=-1)], axis=1)

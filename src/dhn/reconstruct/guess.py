@@ -12,7 +12,6 @@ from typing import final
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.interpolate import CubicSpline
 
 from dhn.blocks import StateBlock
 from dhn.codes.autodecode import CodePrior, autodecode
@@ -21,6 +20,7 @@ from dhn.reconstruct.forecast import forecast
 
 SPLINE_ERROR = 0.1
 """Assumed error of a spline's window residual, in units of a typical change."""
+LOCAL, ITS, FEW = False, 8, 24  # local prior, iterations, windows of a first fit
 LEAST_WINDOWS = 4
 """Complete windows from which a code is fitted; with fewer of them all known numbers are joined."""
 
@@ -100,7 +100,16 @@ def first_guess(
 
     def fitted(rows, states, usable, level):
         block = StateBlock(states[rows][..., :d], states[rows][..., d:])
-        return autodecode(model, block, usable[rows], prior, noise=level).codes
+        return autodecode(
+            model,
+            block,
+            usable[rows],
+            prior,
+            noise=level,
+            local=LOCAL,
+            max_iterations=ITS,
+            most_windows=FEW,
+        ).codes
 
     if rich.any():
         rows = np.flatnonzero(rich)
@@ -157,6 +166,8 @@ def _join(time: np.ndarray, at: np.ndarray, values: Float[np.ndarray, "k a"]) ->
     """A cubic spline between known numbers, constant outside them."""
     inside = np.clip(time, at[0], at[-1])
     if len(at) >= 4:
+        from scipy.interpolate import CubicSpline  # slow to import; not for a forecast
+
         return CubicSpline(at, values, axis=1)(inside)
     return np.stack([np.interp(inside, at, row) for row in values])
 

@@ -146,6 +146,43 @@ def _upper(rows: Float[Array, "n rows columns"]) -> Float[Array, "n columns colu
     return jnp.linalg.qr(rows, mode="r")
 
 
+def _measured(weight: Float[Array, "n B"], misfit: Float[Array, "n B"]) -> tuple[Array, Array]:
+    """Rows of direct measurements and their right-hand sides."""
+    root = jnp.sqrt(weight)
+    return jnp.eye(root.shape[1], dtype=root.dtype) * root[:, None, :], (root * misfit)[..., None]
+
+
+def advance_root(
+    known: Float[Array, "n f w"],
+    A: Float[Array, "n m B"],
+    B: Float[Array, "n m B"],
+    C: Float[Array, "n m r"],
+    e: Float[Array, "n m"],
+    weight: Float[Array, "n B"],
+    misfit: Float[Array, "n B"],
+) -> tuple[Float[Array, "n f w"], Float[Array, "n B v"]]:
+    """Take in the measurements of a state and its ties to the next one, and eliminate it.
+
+    Arguments:
+        known: Triangular rows over `[x_k, c, right-hand side]` that summarise everything before.
+        A, B, C, e, weight, misfit: The terms of this state, as in `Terms`.
+
+    Returns:
+        The same summary for the next state, and the rows `[x_k, x_{k+1}, c, right-hand side]` that
+        give `x_k` from it.
+    """
+    n, size = weight.shape
+    r = C.shape[-1]
+    rows, target = _measured(weight, misfit)
+    zero = jnp.zeros((n, known.shape[1], size), known.dtype)
+    before = jnp.concatenate([known[..., :size], zero, known[..., size:]], axis=-1)
+    none = jnp.zeros((n, size, size + r), known.dtype)
+    here = jnp.concatenate([rows, none, target], axis=-1)
+    tie = jnp.concatenate([A, B, C, -e[..., None]], axis=-1)
+    R = _upper(jnp.concatenate([before, here, tie], axis=1))
+    return R[:, size : 2 * size + r, size:], R[:, :size]
+
+
 def smooth(terms: Terms) -> Smoothed:
     """The exact solution with covariances, by orthogonal transformations alone.
 
@@ -158,34 +195,13 @@ def smooth(terms: Terms) -> Smoothed:
     n, r = terms.prior_misfit.shape
     B = terms.weight.shape[-1]
     dtype = terms.e.dtype
-    # Columns: [x_k, x_{k+1}, c, right-hand side].
-    zero = jnp.zeros((n, B, B), dtype)
-
-    def measured(weight, misfit):
-        root = jnp.sqrt(weight)
-        rows = jnp.eye(B, dtype=dtype) * root[:, None, :]
-        return rows, (root * misfit)[..., None]
-
-    def eliminate(known, now):
-        """`known` holds rows `[x_k, c, rhs]` that summarise everything before."""
-        A, Bn, C, e, weight, misfit = now
-        rows, target = measured(weight, misfit)
-        none = jnp.zeros((n, B, r), dtype)
-        before = jnp.concatenate(
-            [known[..., :B], jnp.zeros((n, known.shape[1], B), dtype), known[..., B:]], axis=-1
-        )
-        here = jnp.concatenate([rows, zero, none, target], axis=-1)
-        tie = jnp.concatenate([A, Bn, C, -e[..., None]], axis=-1)
-        R = _upper(jnp.concatenate([before, here, tie], axis=1))
-        return R[:, B : 2 * B + r, B:], R[:, :B]
-
     start = jnp.concatenate(
         [jnp.zeros((n, r, B), dtype), terms.prior_root, terms.prior_misfit[..., None]], axis=-1
     )
     start = jnp.concatenate([start, jnp.zeros((n, B, B + r + 1), dtype)], axis=1)
     now = (terms.A, terms.B, terms.C, terms.e, terms.weight[:-1], terms.misfit[:-1])
-    known, kept = jax.lax.scan(eliminate, start, now)
-    rows, target = measured(terms.weight[-1], terms.misfit[-1])
+    known, kept = jax.lax.scan(lambda known, now: advance_root(known, *now), start, now)
+    rows, target = _measured(terms.weight[-1], terms.misfit[-1])
     here = jnp.concatenate([rows, jnp.zeros((n, B, r), dtype), target], axis=-1)
     R = _upper(jnp.concatenate([known, here], axis=1))[:, : B + r]
     # A direction that nothing determines keeps a finite, very large variance.

@@ -26,7 +26,7 @@ _MESSAGES = {
     Result.OK: "converged",
     Result.NOT_CONVERGED: "the iteration did not converge",
     Result.POOR_FIT: "poor fit: the model does not explain the known numbers within their noise",
-    Result.OUTSIDE_TRAINING: "outside training: the states or the code leave what training covered",
+    Result.OUTSIDE_TRAINING: "outside training: states, code or parameters leave what it covered",
     Result.NOT_IDENTIFIABLE: "not identifiable: the known numbers do not determine the code",
 }
 

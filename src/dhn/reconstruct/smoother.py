@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractModel
-from dhn.reconstruct.linear import Smoothed, Terms, smooth, solve_steps
+from dhn.reconstruct.linear import Terms, smooth, solve_steps
 from dhn.reconstruct.question import Question, interpolate_path
 from dhn.reconstruct.windows import WindowTerms, grouped, linearise_windows, window_length
 
@@ -44,6 +44,8 @@ class Smoother:
     """Gauss-Newton steps in all."""
     settled: float = 1e-3
     """Promised decrease of half the objective, a log-likelihood, that counts as no change."""
+    hasty: float = 0.2
+    """The same before the last `σ`, as a share of the objective."""
     first_damping: float = 1e-12
     """Share of the diagonal. It is far larger than the curvature along smooth changes of a path, so
     that a share of 1e-6 already slows these down."""
@@ -80,7 +82,7 @@ class Path(NamedTuple):
     """Precision of the code, the states marginalised."""
     prior_misfit: Float[Array, " n"]
     converged: Bool[Array, " n"]
-    iterations: Int[Array, ""]
+    iterations: Int[Array, " n"]
 
 
 class _Point(NamedTuple):
@@ -135,6 +137,20 @@ def _terms(
     return Terms(A, B, C, e, weight, misfit, prior.root, away)
 
 
+def linear_terms(
+    model: AbstractModel,
+    question: Question,
+    states: Float[Array, "n T m"],
+    code: Float[Array, "n r"],
+    frame: Frame,
+    prior: CodeGaussian,
+    sigma: Float[Array, " n"],
+) -> Terms:
+    """The linear problem at these states and whitened codes, with exact derivatives."""
+    at = _Point(states, code, linearise_windows(model, states, code, *frame))
+    return _terms(question, at, prior, sigma)
+
+
 def _with_between(between, at: _Point, A, B, C, e, G: int):
     """Rows for measurements off the grid; their Jacobian is that of a straight line."""
     n, I, J, m = between.values.shape
@@ -180,6 +196,7 @@ def iterate(
     last_sigma: Float[Array, " n"],
     config: Smoother,
     most: Int[Array, ""] | None = None,
+    idle: Bool[Array, " n"] | None = None,
 ) -> Path:
     """Levenberg-Marquardt with a falling `σ`; trajectories that have settled wait.
 
@@ -192,6 +209,7 @@ def iterate(
         last_sigma: Size of window residuals to end with; the first is that of the guess.
         config: Constants of the iteration.
         most: Gauss-Newton steps in all, if not the configuration's.
+        idle: Trajectories that only fill up the batch; they stay at their guess.
 
     Returns:
         The most probable states and codes.
@@ -199,8 +217,8 @@ def iterate(
     n, T, _ = question.values.shape
     valid = _valid(question.length, T, window_length(model))
 
-    def look(states, code):
-        windows = linearise_windows(model, states, code, *frame, rough=True)
+    def look(states, code, wanted):
+        windows = linearise_windows(model, states, code, *frame, wanted, rough=True)
         return _Point(states, code, windows)
 
     def model_misfit(point: _Point):
@@ -224,7 +242,7 @@ def iterate(
 
     def body(carry):
         at, trial, promise, damping, sigma, taken, done, count = carry
-        point = look(*trial)
+        point = look(*trial, ~done)
         value, best = objective(point, sigma), objective(at, sigma)
         better = (value <= best) & jnp.isfinite(value) & ~done
         at = choose(better, point, at)
@@ -234,8 +252,9 @@ def iterate(
         # A negligible promise ends a level even if round-off keeps the step from being better.
         still = promise < config.settled
         stuck = damping >= config.largest_damping
-        leave = still | stuck | (taken >= config.most_per_level)
         last = sigma <= last_sigma
+        leave = still | stuck | (taken >= config.most_per_level)
+        leave = leave | (promise < config.hasty * best)
         # At the last level only rest counts, not the number of steps.
         finished = last & (still | stuck)
         sigma = jnp.where(leave & ~last, jnp.maximum(sigma * config.cooling, last_sigma), sigma)
@@ -243,9 +262,19 @@ def iterate(
         taken = jnp.where(leave, 0, taken)
         done = done | finished
         *trial, promise = propose(at, sigma, damping)
-        return at, tuple(trial), promise, damping, sigma, taken, done, count + 1
+        return (
+            at,
+            tuple(trial),
+            promise,
+            damping,
+            sigma,
+            taken,
+            done,
+            jnp.where(done, count, count + 1),
+        )
 
-    start = look(question.guess, code)
+    idle = jnp.zeros(n, bool) if idle is None else idle
+    start = look(question.guess, code, ~idle)
     windows = valid.sum(1) * start.windows.residual.shape[2]
     rough = jnp.sqrt(model_misfit(start) / jnp.maximum(windows, 1))
     sigma = jnp.clip(config.first_sigma * rough, last_sigma, config.largest_sigma)
@@ -253,9 +282,9 @@ def iterate(
     damping = jnp.full(n, config.first_damping, sigma.dtype)
     *trial, promise = propose(start, sigma, damping)
     carry = (start, tuple(trial), promise, damping, sigma, jnp.zeros(n, jnp.int32),
-             jnp.zeros(n, bool), jnp.zeros((), jnp.int32))  # fmt: skip
+             idle, jnp.zeros(n, jnp.int32))  # fmt: skip
     limit = config.most if most is None else most
-    carry = jax.lax.while_loop(lambda c: (c[7] < limit) & ~c[6].all(), body, carry)
+    carry = jax.lax.while_loop(lambda c: (~c[6] & (c[7] < limit)).any(), body, carry)
     at, sigma, done, count = carry[0], carry[4], carry[6], carry[7]
     away = jnp.einsum("nab,nb->na", prior.root, at.code - prior.centre)
     step = solve_steps(_terms(question, at, prior, sigma), jnp.zeros_like(sigma))
@@ -288,8 +317,7 @@ def covariances(
         of states plus that of the code.
     """
     n, T, m = states.shape
-    at = _Point(states, code, linearise_windows(model, states, code, *frame))
-    found: Smoothed = smooth(_terms(question, at, prior, sigma))
+    found = smooth(linear_terms(model, question, states, code, frame, prior, sigma))
     x = jnp.moveaxis(found.x, 0, 1).reshape(n, -1, m)[:, :T]
     root = jnp.moveaxis(found.x_root, 0, 1)
     root = root.reshape(n, -1, m, root.shape[-1])[:, :T]
@@ -313,8 +341,7 @@ def draw(
     the posterior's mean and covariance.
     """
     n, T, m = states.shape
-    at = _Point(states, code, linearise_windows(model, states, code, *frame))
-    terms = _terms(question, at, prior, sigma)
+    terms = linear_terms(model, question, states, code, frame, prior, sigma)
     keys = jr.split(key, 3)
     root = jnp.sqrt(jnp.maximum(terms.weight, jnp.finfo(terms.e.dtype).tiny))
     shifted = terms._replace(

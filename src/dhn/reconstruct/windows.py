@@ -9,13 +9,14 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from dhn.blocks import StateBlock
-from dhn.models.contract import AbstractModel
+from dhn.models.contract import AbstractForecaster, AbstractModel
 
 CHUNK = 512
-"""Windows linearised at once: their tangents fit the second-level cache of a core."""
+"""Windows linearised at once, about: their tangents fit the second-level cache of a core."""
 
 
 class WindowTerms(NamedTuple):
@@ -49,12 +50,28 @@ def residual_size(model: AbstractModel, dim: int) -> int:
     return found.shape[1]
 
 
+def residual_deviation(model: AbstractForecaster, noise: float, size: int) -> float:
+    """Standard deviation of a window residual, in units of a typical change.
+
+    The residuals of a window with blocks repeat each other. Widening all of them keeps the
+    information of one window at that of the states it adds.
+
+    Arguments:
+        model: A trained model.
+        noise: Root mean square residual of the training set.
+        size: Numbers of a state.
+    """
+    new = size * max(model.step_length, 1)
+    return noise * float(np.sqrt(residual_size(model, size // 2) / new))
+
+
 def linearise_windows(
     model: AbstractModel,
     states: Float[Array, "n T m"],
     code: Float[Array, "n r"],
     mean: Float[Array, " k"],
     basis: Float[Array, "k r"],
+    wanted: Bool[Array, " n"] | None = None,
     *,
     rough: bool = False,
 ) -> WindowTerms:
@@ -65,8 +82,9 @@ def linearise_windows(
         states: Scaled states `[q, p]`.
         code: Whitened codes `u`; the model sees `mean + basis @ u`.
         mean, basis: The codebook's mean and principal directions.
-        rough: Derivatives in single precision, which is twice as fast. Gauss-Newton converges to
-            the same point, since the residuals themselves are in double precision.
+        wanted: Trajectories that are looked at; all by default. Others may come back as zeros.
+        rough: Derivatives in single precision, which is faster. Gauss-Newton converges to the same
+            point, since the residuals themselves are in double precision.
 
     Returns:
         Residuals in units of a typical change and their derivatives.
@@ -74,43 +92,68 @@ def linearise_windows(
     n, T, m = states.shape
     r, d = code.shape[1], m // 2
     L, stage = window_length(model), finest_stage(model)
-    W = T - L + 1
-    inputs = jnp.stack([states[:, i : i + W] for i in range(L)], axis=2).reshape(n * W, L * m)
-    inputs = jnp.concatenate([inputs, jnp.repeat(code, W, axis=0)], axis=1)
-
-    single = jax.tree.map(lambda x: x.astype(jnp.float32) if eqx.is_inexact_array(x) else x, model)
+    W, inputs = T - L + 1, L * m + r
+    M = residual_size(model, d)
 
     def residual(x, model):
         window = x[:, : L * m].reshape(-1, L, m)
         z = mean.astype(x.dtype) + x[:, L * m :] @ basis.T.astype(x.dtype)
         return model.stage_residuals(stage, StateBlock(window[..., :d], window[..., d:]), z)
 
-    def one_chunk(x):
-        chosen, at = (single, x.astype(jnp.float32)) if rough else (model, x)
-        value, push = jax.linearize(lambda x: residual(x, chosen), at)
-        units = jnp.eye(L * m + r, dtype=at.dtype)
-        columns = jax.vmap(lambda unit: push(jnp.broadcast_to(unit, at.shape)))(units)
-        value = residual(x, model) if rough else value
-        return value, jnp.moveaxis(columns, 0, -1).astype(x.dtype)
+    def jacobian(x, model):
+        """`(rows, M, inputs)`, by whichever mode needs fewer passes."""
+        if inputs >= M:
+            value, pull = jax.vjp(lambda x: residual(x, model), x)
+            units = jnp.eye(M, dtype=x.dtype)
+            rows = jax.vmap(lambda unit: pull(jnp.broadcast_to(unit, value.shape))[0])(units)
+            return value, jnp.moveaxis(rows, 0, 1)
+        value, push = jax.linearize(lambda x: residual(x, model), x)
+        units = jnp.eye(inputs, dtype=x.dtype)
+        columns = jax.vmap(lambda unit: push(jnp.broadcast_to(unit, x.shape)))(units)
+        return value, jnp.moveaxis(columns, 0, -1)
 
-    value, jacobian = in_chunks(one_chunk, inputs)
-    M = value.shape[1]
-    return WindowTerms(
-        value.reshape(n, W, M),
-        jacobian[..., : L * m].reshape(n, W, M, L, m),
-        jacobian[..., L * m :].reshape(n, W, M, r),
-    )
+    single = jax.tree.map(lambda x: x.astype(jnp.float32) if eqx.is_inexact_array(x) else x, model)
+
+    def look(x):
+        if not rough:
+            return jacobian(x, model)
+        _, found = jacobian(x.astype(jnp.float32), single)
+        return residual(x, model), found.astype(x.dtype)
+
+    def one_chunk(part):
+        states, code, wanted = part
+        x = jnp.stack([states[:, i : i + W] for i in range(L)], axis=2).reshape(-1, L * m)
+        x = jnp.concatenate([x, jnp.repeat(code, W, axis=0)], axis=1)
+        none = (jnp.zeros((len(x), M), x.dtype), jnp.zeros((len(x), M, inputs), x.dtype))
+        return jax.lax.cond(wanted.any(), look, lambda _: none, x)
+
+    wanted = jnp.ones(n, bool) if wanted is None else wanted
+    value, found = in_chunks(one_chunk, (states, code, wanted), max(1, CHUNK // W))
+    found = found.reshape(n, W, M, inputs)
+    by_state = found[..., : L * m].reshape(n, W, M, L, m)
+    return WindowTerms(value.reshape(n, W, M), by_state, found[..., L * m :])
 
 
-def in_chunks(function, rows: Float[Array, "N f"]):
-    """`function` on pieces of `CHUNK` rows, one after the other."""
-    count = rows.shape[0]
-    if count <= CHUNK:
-        return function(rows)
-    pieces = -(-count // CHUNK)
-    padded = jnp.concatenate([rows, jnp.repeat(rows[:1], pieces * CHUNK - count, axis=0)])
-    found = jax.lax.map(function, padded.reshape(pieces, CHUNK, -1))
-    return jax.tree.map(lambda x: x.reshape(pieces * CHUNK, *x.shape[2:])[:count], found)
+def in_chunks(function, arrays, size: int):
+    """`function` on pieces of `size` rows, one after the other; `(pieces, ...)` come back joined.
+
+    Arguments:
+        function: Of arrays like `arrays` with `size` rows.
+        arrays: A tree of arrays with the same number of rows.
+        size: Rows at once.
+    """
+    count = jax.tree.leaves(arrays)[0].shape[0]
+    pieces = -(-count // size)
+
+    def cut(x):
+        x = jnp.concatenate([x, jnp.repeat(x[-1:], pieces * size - count, axis=0)])
+        return x.reshape(pieces, size, *x.shape[1:])
+
+    found = jax.lax.map(function, jax.tree.map(cut, arrays))
+    return jax.tree.map(
+        lambda x: x.reshape(pieces * size, -1, *x.shape[2:])[:count] if pieces * size != count
+        else x.reshape(-1, *x.shape[2:]), found,
+    )  # fmt: skip
 
 
 def grouped(

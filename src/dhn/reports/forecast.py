@@ -12,7 +12,7 @@ from dhn.trajectories.container import Trajectories
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.3))
+BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.3))  # lower and upper quantile, opacity
 
 
 def figure(prediction: Trajectories, truth: Trajectories, metrics: Metrics, title: str) -> Figure:

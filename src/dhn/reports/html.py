@@ -55,6 +55,8 @@ canvas { border: 1px solid var(--line); border-radius: 3px; max-width: 100%; dis
 .controls { display: flex; gap: .7rem; align-items: center; margin: .4rem 0; flex-wrap: wrap; }
 .controls input[type=range] { flex: 1 1 10rem; max-width: 20rem; }
 button { font: inherit; padding: .15rem .8rem; }
+iframe.explorer { width: 100%; height: 30rem; border: 1px solid var(--line); border-radius: 3px; }
+@media (max-width: 52rem) { iframe.explorer { height: 56rem; } }
 code, pre { font: .84rem/1.45 ui-monospace, Menlo, Consolas, monospace; }
 pre { background: #f5f5f5; padding: .6rem .8rem; overflow-x: auto; white-space: pre-wrap;
   overflow-wrap: anywhere; }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DRAWN = 5  # in colour; more lines than that cannot be told apart
 BACKGROUND = 60  # in grey, behind them
-SHOWN_COORDINATES = 4
+SHOWN_COORDINATES = 4  # panels that fit on one page
 
 
 def energies(data: Trajectories) -> tuple[Float[np.ndarray, "n T"], Float[np.ndarray, " n"]] | None:

@@ -10,6 +10,7 @@ import numpy as np
 from dhn.estimator import AbstractEstimator, Mechanics, Reconstruction, load
 from dhn.evaluation.trial import MOST, Trial, horizons, try_out
 from dhn.evaluation.uncertainty import coverage, crps
+from dhn.explorer import build_page, can_run
 from dhn.reports.animation import film, player, rod_lengths
 from dhn.reports.html import (
     Html,
@@ -74,7 +75,8 @@ def write_run_report(
         lead = f"mechanics of {', '.join(model.labels['names'])}, fitted in "
     else:
         made = model.trained
-        sections += [_parameters(model, data), _training(model, run), _provenance(model, run)]
+        sections += [_parameters(model, data), *_explorer(model, data, train)]
+        sections += [_training(model, run), _provenance(model, run)]
         lead = f"{made.config.kind} with {model.parameters} parameters, trained for "
     if data is None:
         opening.append(
@@ -167,7 +169,10 @@ def _energy(trial: Trial) -> Section:
         "of squared coordinates and momenta in standard deviations: the energy of a linear "
         "oscillator. It need not be constant, but the forecast should follow the truth."
     )
-    return section("Energy", picture(drawn, caption, alt="energy over time"), anchor="energy")
+    parts = [picture(drawn, caption, alt="energy over time")]
+    if trial.blocks is not None:
+        parts.append(paragraph(trial.blocks.describe() + "."))
+    return section("Energy", *parts, anchor="energy")
 
 
 def _parameters(model: AbstractEstimator, data: Trajectories | None) -> Section:
@@ -216,6 +221,22 @@ def _parameter(
     ]
     header = ("trajectory", f"{name} inferred", "standard error", "in the data")
     return [*parts, folded(f"{name} of every trajectory", table(header, rows))]
+
+
+def _explorer(
+    model: AbstractEstimator, data: Trajectories | None, train: Trajectories | None
+) -> list[Section]:
+    """The model itself, to be dragged; nothing for a form that the page cannot run."""
+    if not can_run(model):
+        return []
+    shown = build_page(model, data, train=train, small=True)
+    frame = element("iframe", srcdoc=shown, title="the model, running", class_="explorer")
+    words = paragraph(
+        "The trained network runs here. Drag a body or the state in the phase portrait, and the "
+        "predicted motion follows. ", element("code", "dhn explore"), " writes the full page.",
+    )  # fmt: skip
+    parts = (words, frame)
+    return [section("Try it", element("div", *parts, class_="screen"), anchor="try")]
 
 
 def _training(model: AbstractEstimator, run: Path) -> Section:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.32))
+BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.32))  # lower and upper quantile, opacity
 OWN = COLOURS[1]
-SHOWN_COORDINATES = 4
+SHOWN_COORDINATES = 4  # panels that fit on one page
 
 
 def training_figure(records: Sequence[Mapping[str, Any]]) -> "Figure":

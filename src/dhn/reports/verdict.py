@@ -5,7 +5,7 @@ from dhn.evaluation.trial import Trial
 from dhn.evaluation.uncertainty import BANDS, coverage
 from dhn.reports.html import number
 
-TRUSTED = 0.1
+TRUSTED = 0.1  # of the unit of the error
 FEW = 3
 """So many stretches are listed one by one."""
 HONEST = 0.1

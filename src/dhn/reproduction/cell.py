@@ -14,6 +14,7 @@ class DataSpec(Config):
     """Which trajectories are simulated. Training and test set differ in their seeds."""
 
     system: str
+    """A system, or the name of a setting of `peers`."""
     train: Positive = 1000
     test: Positive = 200
     train_states: Positive = 129
@@ -38,7 +39,9 @@ class Training(Config):
 class Cell(Config):
     """One independent run: a model, trained on some data, measured on one task."""
 
-    experiment: Literal["fit", "completion", "representation", "interpolation", "stress"]
+    experiment: Literal[
+        "fit", "completion", "representation", "interpolation", "stress", "curves", "peers"
+    ]
     task: str = ""
     """Which of the experiment's measurements, where it has several."""
     model: str

@@ -6,7 +6,7 @@ from dhn.reproduction.lab import Lab, Measured
 from dhn.reproduction.predicting import forecast_metrics, predict
 from dhn.reproduction.presets import Preset
 
-OBSERVED, PREDICTED = 16, 112
+OBSERVED, PREDICTED = 16, 112  # states
 CLASSICAL = {
     "persistence": "Persistence",
     "dmd": "DMD 8 delays",

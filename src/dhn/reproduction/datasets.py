@@ -6,11 +6,12 @@ from pathlib import Path
 
 from dhn.files.files import read, write
 from dhn.reproduction.cell import DataSpec
+from dhn.reproduction.peers.settings import SETTINGS
 from dhn.systems import get_system, simulate
 from dhn.trajectories.container import Trajectories
 
 ANGLE = math.pi / 2
-VELOCITY = 0.5
+VELOCITY = 0.5  # rad/s
 
 
 _read = functools.lru_cache(maxsize=8)(read)
@@ -37,6 +38,8 @@ def dataset(
 
 def training_set(folder: Path, spec: DataSpec) -> Trajectories:
     """What models may train on."""
+    if spec.system in SETTINGS:
+        return SETTINGS[spec.system].make(spec.seed).train
     return dataset(folder, spec, "train", True)[:, : spec.train_states]
 
 

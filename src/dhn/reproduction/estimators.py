@@ -32,5 +32,5 @@ def make_estimator(kind: str, preset: str, options: dict[str, Any]) -> AbstractE
     if kind == "dhn":
         return DHN(preset, **options)
     if preset != "default":
-        raise UserError(f"presets belong to model dhn; {kind!r} has none. Leave --preset out.")
+        raise UserError(f"presets belong to model dhn; {kind!r} has none. Leave the preset out.")
     return Baseline(kind, **options)

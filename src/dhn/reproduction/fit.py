@@ -8,7 +8,7 @@ from dhn.reproduction.lab import Lab, Measured
 from dhn.reproduction.predicting import forecast_metrics, predict
 from dhn.reproduction.presets import Preset
 
-OBSERVED, PREDICTED = 8, 120
+OBSERVED, PREDICTED = 8, 120  # states
 SYSTEMS = ("single_pendulum", "double_pendulum")
 SMALL = ("DHN", "ResNet 2")
 """Models of a grid that is not full, on all systems but the last."""

@@ -4,10 +4,11 @@ import fnmatch
 from collections.abc import Callable, Sequence
 
 from dhn.errors import UserError
-from dhn.reproduction import completion, fit, interpolation, representation, stress
+from dhn.reproduction import completion, curves, fit, interpolation, representation, stress
 from dhn.reproduction.cell import Cell
 from dhn.reproduction.lab import Lab, Measured
-from dhn.reproduction.presets import EXPERIMENTS, get_preset
+from dhn.reproduction.peers import experiment as peers
+from dhn.reproduction.presets import EXPERIMENTS, ON_REQUEST, get_preset
 
 TABLES: dict[str, Callable[..., list[Cell]]] = {
     "fit": fit.cells,
@@ -15,6 +16,8 @@ TABLES: dict[str, Callable[..., list[Cell]]] = {
     "representation": representation.cells,
     "interpolation": interpolation.cells,
     "stress": stress.cells,
+    "curves": curves.cells,
+    "peers": peers.cells,
 }
 MEASURES: dict[str, Callable[[Cell, Lab], Measured]] = {
     "fit": fit.measure,
@@ -22,17 +25,17 @@ MEASURES: dict[str, Callable[[Cell, Lab], Measured]] = {
     "representation": representation.measure,
     "interpolation": interpolation.measure,
     "stress": stress.measure,
+    "curves": curves.measure,
+    "peers": peers.measure,
 }
 
 
 def make_grid(preset: str, experiments: Sequence[str] = (), seed: int = 0) -> list[Cell]:
-    """All cells of these experiments (default: all), in the order of the report."""
+    """All cells of these experiments (default: `EXPERIMENTS`), in the order of the report."""
     for name in experiments:
         if name not in TABLES:
-            raise UserError(
-                f"unknown experiment {name!r}; expected one of {', '.join(EXPERIMENTS)}."
-            )
-    chosen = [name for name in EXPERIMENTS if not experiments or name in experiments]
+            raise UserError(f"unknown experiment {name!r}; expected one of {', '.join(TABLES)}.")
+    chosen = [x for x in (*EXPERIMENTS, *ON_REQUEST) if x in (experiments or EXPERIMENTS)]
     scale = get_preset(preset)
     return [cell for name in chosen for cell in TABLES[name](scale, seed)]
 
@@ -44,9 +47,7 @@ def only(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
     wild = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
     found = [cell for cell in cells if fnmatch.fnmatchcase(cell.name, wild)]
     if not found:
-        raise UserError(
-            f"no cell matches --only {pattern!r}; `dhn reproduce --list` shows the names."
-        )
+        raise UserError(f"no cell matches {pattern!r}; list the cells to see their names.")
     return found
 
 
@@ -67,6 +68,6 @@ def shard(cells: Sequence[Cell], text: str | None) -> list[Cell]:
         return list(cells)
     first, _, second = text.partition("/")
     if not (first.isdigit() and second.isdigit() and 1 <= int(first) <= int(second)):
-        raise UserError(f"--shard must be i/n with 1 <= i <= n, such as 1/4; got {text!r}.")
+        raise UserError(f"a shard is i/n with 1 <= i <= n, such as 1/4; got {text!r}.")
     chosen = groups(cells)[int(first) - 1 :: int(second)]
     return [cell for group in chosen for cell in group]

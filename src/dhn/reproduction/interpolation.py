@@ -8,7 +8,7 @@ from dhn.reproduction.predicting import forecast_metrics
 from dhn.reproduction.presets import Preset
 from dhn.reproduction.upsampling import refine
 
-FACTOR, STATES = 4, 65
+FACTOR, STATES = 4, 65  # grid steps of a gap, states of a trajectory
 SEGMENTS = {"same start": 0, "unseen start": 64}
 """Task -> first state. Training sees states 0..64 only."""
 PROGRESSIVE = roster.Entry(

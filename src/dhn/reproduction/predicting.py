@@ -17,7 +17,7 @@ from dhn.trajectories.container import Trajectories
 
 LATE = 16
 """Predicted states at the end whose error is told apart."""
-DELAYS = 8
+DELAYS = 8  # states
 
 
 def with_rollout(model: AbstractEstimator, rollout: str | None) -> AbstractEstimator:

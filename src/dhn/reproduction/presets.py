@@ -9,6 +9,9 @@ from dhn.models.config import Config, Positive
 from dhn.reproduction.cell import Training
 
 EXPERIMENTS = ("fit", "completion", "representation", "interpolation", "stress")
+"""Run by default."""
+ON_REQUEST = ("curves", "peers")
+"""Hours rather than minutes, so that they are run only if they are named."""
 
 
 class Preset(Config):

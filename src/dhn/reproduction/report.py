@@ -1,7 +1,6 @@
 """`report.html` of a reproduction: claims first, then each experiment, then what was run."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from dhn.reports.html import (
     duration,
     element,
     folded,
-    join,
     number,
     page,
     paragraph,
@@ -22,15 +20,17 @@ from dhn.reports.html import (
     table,
     write_page,
 )
+from dhn.reproduction.peers.settings import SETTINGS
+from dhn.reproduction.presets import EXPERIMENTS, ON_REQUEST
 from dhn.reproduction.report_figures import (
     bars,
     block_figure,
     block_tables,
+    budget_figure,
     completion_figure,
     fit_figure,
 )
 from dhn.reproduction.report_results import (
-    EXPERIMENTS,
     Cell,
     Series,
     check,
@@ -40,6 +40,7 @@ from dhn.reproduction.report_results import (
     systems,
     tasks,
 )
+from dhn.reproduction.report_tables import is_number, model_table, tables_by_task, training_seconds
 from dhn.reproduction.results import FILE
 
 REPORT = "report.html"
@@ -51,27 +52,9 @@ TITLES = {
     "representation": "Representation: a parameter read off the latent codes",
     "interpolation": "Interpolation: the states between every fourth",
     "stress": "Stress: beyond the paper's settings",
+    "curves": "Learning curves: errors against the time of training",
+    "peers": "Peers: the settings of other papers",
 }
-METRICS = {
-    "mse": "MSE of q",
-    "mse_physical": "MSE of q, physical units",
-    "median": "median trajectory",
-    "worst": "worst trajectory",
-    "blow_ups": "diverged",
-    "energy_mse": "MSE of energy",
-    "energy_drift": "relative drift of energy",
-    "probe_mse": "MSE of l2/l1",
-    "probe_r2": "R²",
-    "probe_median": "median of squares",
-    "mse_early": "MSE, first 16",
-    "mse_late": "MSE, last 16",
-    "valid_time": "steps valid, median",
-    "valid_time_mean": "steps valid, mean",
-    "energy_mse_median": "MSE of energy, median trajectory",
-    "phase_steps": "steps out of phase",
-}
-UNSHOWN = ("states",)
-"""How many states a metric counts is the same for all models of a table."""
 LEGEND = (
     "Lines are geometric means over seeds, bands span the seeds. Each family of models has its "
     "hue; "
@@ -96,12 +79,14 @@ def document(results: dict[str, Any]) -> str:
         "representation": _representation,
         "interpolation": _interpolation,
         "stress": _stress,
+        "curves": _curves,
+        "peers": _peers,
     }
     present = {str(cell.get("experiment")) for cell in cells}
     sections = [_claims(results)]
     sections += [
         section(TITLES[name], *draw[name](cells), anchor=name)
-        for name in EXPERIMENTS
+        for name in (*EXPERIMENTS, *ON_REQUEST)
         if name in present
     ]
     sections += [_runs(results)]
@@ -113,7 +98,7 @@ def document(results: dict[str, Any]) -> str:
 
 def _lead(results: Mapping[str, Any]) -> str:
     cells = results["cells"]
-    seconds = [float(c["train_seconds"]) for c in cells if _real(c.get("train_seconds"))]
+    seconds = [float(c["train_seconds"]) for c in cells if is_number(c.get("train_seconds"))]
     trained = f", {duration(sum(seconds))} of training" if seconds else ""
     return (
         f"dhn {results.get('version', '')}, preset {results.get('preset', '')}: "
@@ -155,7 +140,7 @@ def _verdict(verdict: str) -> Html:
 
 def _measured(value: Any) -> Any:
     if isinstance(value, Mapping):
-        parts = (f"{name}: {number(v) if _real(v) else v}" for name, v in value.items())
+        parts = (f"{name}: {number(v) if is_number(v) else v}" for name, v in value.items())
         return "; ".join(parts)
     return value
 
@@ -169,7 +154,7 @@ def _fit(cells: Sequence[Cell]) -> list[Html]:
     )
     parts = [picture(fit_figure(by_system), caption, alt="errors per time step, fit")]
     for name, shown in by_system.items():
-        parts += [element("h3", system_title(name)), _table(shown)]
+        parts += [element("h3", system_title(name)), model_table(shown)]
     # The same motion again would say less than that of trajectories never seen.
     seen = not systems(cells, "completion")
     return parts + (_animation(cells, "fit") if seen else [])
@@ -188,7 +173,7 @@ def _completion(cells: Sequence[Cell]) -> list[Html]:
         parts += [
             element("h3", system_title(name)),
             picture(drawn, caption, alt=f"errors per time step, completion, {name}"),
-            _table(shown),
+            model_table(shown),
         ]
     return parts + _animation(cells, "completion")
 
@@ -216,7 +201,7 @@ def _representation(cells: Sequence[Cell]) -> list[Html]:
             )
             drawn = block_figure(tables, "MSE")
             parts.append(picture(drawn, caption, alt="error of the probe, block size and stride"))
-        parts.append(_table(shown))
+        parts.append(model_table(shown))
     return parts
 
 
@@ -236,7 +221,7 @@ def _interpolation(cells: Sequence[Cell]) -> list[Html]:
         parts += [
             element("h3", system_title(name)),
             picture(drawn, caption, alt=f"error of interpolation, {name}"),
-            *_tables(cells, "interpolation", name),
+            *tables_by_task(cells, "interpolation", name),
         ]
     return parts
 
@@ -244,46 +229,36 @@ def _interpolation(cells: Sequence[Cell]) -> list[Html]:
 def _stress(cells: Sequence[Cell]) -> list[Html]:
     parts = []
     for name in systems(cells, "stress"):
-        parts += [element("h3", system_title(name)), *_tables(cells, "stress", name)]
+        parts += [element("h3", system_title(name)), *tables_by_task(cells, "stress", name)]
     return parts
 
 
-def _tables(cells: Sequence[Cell], experiment: str, system: str) -> list[Html]:
-    """A table a task."""
+def _curves(cells: Sequence[Cell]) -> list[Html]:
+    caption = (
+        "Every dot is a training of its own with that much processor time, lines are geometric "
+        "means over seeds. Left: completion from 16 states. Middle: energy. Right: the length read "
+        "off the codes."
+    )
     parts = []
-    for task in tasks(cells, experiment, system):
-        parts += [paragraph(element("b", task))] if task else []
-        parts.append(_table(series(cells, experiment, system, task)))
+    for name in systems(cells, "curves"):
+        by_task = {t: series(cells, "curves", name, t) for t in tasks(cells, "curves", name)}
+        drawn = budget_figure(by_task)
+        parts += [
+            element("h3", system_title(name)),
+            picture(drawn, caption, alt=f"errors against the time of training, {name}"),
+            *tables_by_task(cells, "curves", name),
+        ]
     return parts
 
 
-def _table(shown: Sequence[Series]) -> Html:
-    """A row a model: the numbers behind the figure, with size and time beside them."""
-    names = [name for name in metric_names(shown) if name not in UNSHOWN]
-    header = ["model", "parameters", *(METRICS.get(n, n.replace("_", " ")) for n in names)]
-    rows = [
-        [
-            one.label,
-            _count(one.first.get("parameters")),
-            *(_spread(one, name) for name in names),
-            ", ".join(str(cell.get("seed", "–")) for cell in one.cells),
-            duration(_mean_seconds(one)),
+def _peers(cells: Sequence[Cell]) -> list[Html]:
+    parts = []
+    for name in systems(cells, "peers"):
+        parts += [
+            *tables_by_task(cells, "peers", name),
+            paragraph(f"{SETTINGS[name].metric}. {SETTINGS[name].note}"),
         ]
-        for one in shown
-    ]
-    return table([*header, "seeds", "training"], rows)
-
-
-def _spread(one: Series, name: str) -> Html | None:
-    """Mean over the seeds, and their range where there are several."""
-    values = one.values(name)
-    if not values.size:
-        return None
-    mean = element("span", number(one.mean(name)), class_="x")
-    if len(values) < 2 or values.min() == values.max():
-        return mean
-    ends = f"{number(float(values.min()))} to {number(float(values.max()))}"
-    return join([mean, Html("<br>"), element("small", ends)], "")
+    return parts
 
 
 def _animation(cells: Sequence[Cell], experiment: str) -> list[Html]:
@@ -322,7 +297,7 @@ def _runs(results: Mapping[str, Any]) -> Section:
             cell.get("seed"),
             cell.get("parameters"),
             cell.get("steps"),
-            duration(_seconds(cell)),
+            duration(training_seconds(cell)),
         )
         for cell in cells
     ]
@@ -350,21 +325,3 @@ def _plain(cell: Cell) -> str:
 def _first_of(shown: Sequence[Series], *names: str) -> str | None:
     have = set(metric_names(shown))
     return next((name for name in names if name in have), None)
-
-
-def _real(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _count(value: Any) -> Any:
-    return f"{value:,}".replace(",", " ") if isinstance(value, int) else value
-
-
-def _seconds(cell: Cell) -> float | None:
-    value = cell.get("train_seconds")
-    return float(value) if _real(value) and value is not None else None
-
-
-def _mean_seconds(one: Series) -> float:
-    values = [s for cell in one.cells if (s := _seconds(cell)) is not None]
-    return sum(values) / len(values) if values else math.nan

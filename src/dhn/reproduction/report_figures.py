@@ -26,7 +26,7 @@ SHADES = {
 }
 DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (8, 2)), (0, (2, 2)))
 HIGHEST = 1e2  # normalised; what lies above has long left the picture
-LOWEST = 1e-14
+LOWEST = 1e-14  # below the axis; a logarithm needs a positive number
 Q_ERROR = r"MSE of $q$ [$(\pi/2)^2$]"
 E_ERROR = r"MSE of energy [J$^2$]"
 
@@ -140,6 +140,28 @@ def _example_energy(ax: "Axes", shown: Sequence[Series], look: dict[str, Look]) 
     ax.set_ylim(middle - reach, middle + reach)
     ax.ticklabel_format(axis="y", useOffset=False)
     ax.set(xlabel="$t$ [s]", ylabel="total energy [J]")
+
+
+def budget_figure(by_task: dict[str, list[Series]]) -> "Figure":
+    """Errors against seconds of training: a dot a seed, a line through their means."""
+    everyone = _distinct(by_task)
+    panels = {"mse": Q_ERROR, "energy_mse": E_ERROR, "probe_mse": "MSE of the probe"}
+    look = looks(everyone)
+    with style():
+        fig = new_figure(10.5, 3.0 + 0.2 * (2 + len(everyone) / 4))
+        for ax, (metric, axis) in zip(fig.subplots(1, 3), panels.items(), strict=True):
+            for label, drawn in look.items():
+                mine = [one for shown in by_task.values() for one in shown if one.label == label]
+                points = [(one.first["train_seconds"], one.mean(metric)) for one in mine]
+                points = sorted(p for p in points if np.isfinite(p[1]))
+                ax.plot(*np.array(points).reshape(-1, 2).T, marker="o", markersize=3, **drawn)
+                for one in mine:
+                    times = [cell["train_seconds"] for cell in one.cells]
+                    values = one.values(metric)
+                    ax.plot(times[: len(values)], values, ".", color=drawn["color"], alpha=0.4)
+            ax.set(xscale="log", yscale="log", xlabel="training [s]", ylabel=axis)
+        _legend(fig, everyone)
+    return fig
 
 
 def bars(by_task: dict[str, list[Series]], metric: str, axis: str, title: str) -> "Figure":

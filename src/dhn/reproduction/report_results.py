@@ -16,7 +16,6 @@ from dhn.reproduction.results import FILE, SCHEMA
 
 Cell = Mapping[str, Any]
 
-EXPERIMENTS = ("fit", "completion", "representation", "interpolation", "stress")
 FAMILIES = ("dhn", "hnn", "vanilla", "cnn", "reference")
 FAMILY_NAMES = {
     "dhn": "DHN",

@@ -1,5 +1,6 @@
 """Representation (paper, Sec. 4.2): the ratio l2/l1 read off the codes of unseen trajectories."""
 
+from dhn.evaluation.blocks import MOST, diagnose
 from dhn.reproduction import roster
 from dhn.reproduction.cell import Cell, DataSpec
 from dhn.reproduction.lab import Lab, Measured
@@ -32,5 +33,10 @@ def cells(preset: Preset, seed: int) -> list[Cell]:
 
 
 def measure(cell: Cell, lab: Lab) -> Measured:
-    model = lab.model()
-    return Measured(probe_metrics(model, lab.truth, lab.truth, TARGET), {}, model)
+    """The probe, and over blocks and strides what appendix B measures."""
+    model, truth = lab.model(), lab.truth
+    metrics = probe_metrics(model, truth, truth, TARGET)
+    blocks = diagnose(model.trained, truth, model.encode(truth[:MOST]))
+    if blocks is not None:
+        metrics |= {k: float(v) for k, v in blocks.summary().items() if v is not None}
+    return Measured(metrics, {}, model)

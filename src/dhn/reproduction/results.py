@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from dhn.files.atomic import atomic_path
+from dhn.jobs.cells import results as results_of
+from dhn.jobs.cells import write_json
 from dhn.reproduction.cell import Cell
 from dhn.reproduction.claims import claims
 from dhn.reproduction.contests import contests
-from dhn.reproduction.worker import RESULT, write_json
+from dhn.reproduction.runner import place
 
-SCHEMA = 1
+SCHEMA = 1  # version of the file
 FILE = "results.json"
 COLUMNS = (
     "experiment", "task", "system", "model", "kind", "block_size", "stride", "seed", "parameters",
@@ -26,8 +28,7 @@ COLUMNS = (
 
 def collect(cells: Sequence[Cell], folder: Path) -> list[dict[str, Any]]:
     """The results there are, in the order of the grid."""
-    paths = [folder / "cells" / cell.name / RESULT for cell in cells]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.is_file()]
+    return results_of([place(cell, folder) for cell in cells])
 
 
 def machine() -> dict[str, Any]:

@@ -57,9 +57,7 @@ def transformer(block_size: int, stride: int) -> Entry:
     )
 
 
-CLEAN = (DEFAULT, paired(2, 1))
-NOISY = (dataclasses.replace(paired(2, 1), model="DHN"),)
-"""The default takes the other form for noisy data; here with as many parameters as all others."""
+HAMILTONIAN = (DEFAULT, paired(2, 1))
 HNN = Entry("HNN", "hnn", {"training": "midpoint"})
 HNN_EULER = Entry("HNN Euler loss", "hnn", {"training": "euler"}, ranked=False)
 HNN_TRANSFORMER = Entry(

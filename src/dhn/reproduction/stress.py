@@ -16,12 +16,12 @@ from dhn.reproduction.presets import Preset
 from dhn.reproduction.upsampling import refine
 from dhn.trajectories.container import Trajectories
 
-OBSERVED, PREDICTED = 16, 112
+OBSERVED, PREDICTED = 16, 112  # states
 HORIZON = 1280
 """Ten times the training horizon."""
 VALID = 0.3
 """A prediction is valid until its normalised error is larger than this."""
-FACTORS = (8, 16, 32)
+FACTORS = (8, 16, 32)  # grid steps of a gap
 SHIFTS = 32
 """Steps by which a late prediction is moved in search of its phase."""
 
@@ -68,7 +68,7 @@ def _forecasts(
     options: dict[str, Any] | None = None,
     **evaluation: Any,
 ) -> list[Cell]:
-    entries = [*(roster.NOISY if data.noise else roster.CLEAN), roster.RESNET2]
+    entries = [*roster.HAMILTONIAN, roster.RESNET2]
     if preset.full:
         entries += [roster.HNN, roster.WINDOWED]
     else:

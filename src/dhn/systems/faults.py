@@ -55,6 +55,21 @@ def noise_levels(
     return levels
 
 
+def check_faults(noise: Any, gaps: Any, subsample: Any, names: tuple[str, ...]) -> None:
+    """A `UserError` about what makes no sense, before anything is solved."""
+    one = np.ones((1, 2, len(names))) * [[0], [1]]
+    try:
+        noise_levels(noise, names, one, one)
+        holes(gaps, (1, 2), 0)
+        thin(subsample, one[..., 0], 0)
+    except UserError:
+        raise
+    except (TypeError, ValueError):
+        raise UserError(
+            f"noise, gaps and subsample must be numbers; got {noise!r}, {gaps!r}, {subsample!r}."
+        ) from None
+
+
 def holes(fraction: float | int, shape: tuple[int, int], seed: int) -> np.ndarray:
     """`(n, T)` bool: a random `fraction` of each trajectory's states, never all of them."""
     if not 0 <= fraction < 1:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-_HALVINGS = 12
+_HALVINGS = 12  # of a step before it is given up
 
 
 def find_root(

@@ -13,7 +13,14 @@ SYSTEMS: list[str] = list(_BY_NAME)
 
 
 def get_system(system: "str | System") -> System:
-    """The system of that name; a `System` is returned as it is."""
+    """The system of that name.
+
+    Arguments:
+        system: A name of `SYSTEMS`, or a `System`, which is returned as it is.
+
+    Returns:
+        The system.
+    """
     if isinstance(system, System):
         return system
     if system in _BY_NAME:
@@ -24,7 +31,14 @@ def get_system(system: "str | System") -> System:
 
 
 def register(system: System) -> System:
-    """Let `get_system`, and so every function that takes a name, find `system` by its name."""
+    """Let `get_system`, and so every function that takes a name, find a system by its name.
+
+    Arguments:
+        system: A system with a name of its own.
+
+    Returns:
+        The same system.
+    """
     if system.name in _BY_NAME and _BY_NAME[system.name] is not system:
         raise UserError(f"a system named '{system.name}' exists already; give yours another name.")
     if system.name not in _BY_NAME:

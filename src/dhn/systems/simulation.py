@@ -2,17 +2,19 @@
 
 import functools
 import os
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dhn.checks import whole
 from dhn.errors import UserError
 from dhn.memory import check_memory
-from dhn.systems.faults import holes, noise_levels, thin
+from dhn.systems.faults import check_faults, holes, noise_levels, thin
 from dhn.systems.library import BUILT_IN
 from dhn.systems.probe import check_functions
 from dhn.systems.registry import get_system
@@ -21,7 +23,7 @@ from dhn.systems.system import System
 from dhn.trajectories.container import Trajectories
 
 _CHUNK = 512  # trajectories in one compiled solve: wide enough for SIMD, small enough for cache
-_MAX_STEPS = 1_000_000
+_MAX_STEPS = 1_000_000  # of the solver; ends a simulation that cannot finish
 _BYTES = 8  # of a float64
 _COPIES = 4
 """Arrays of all numbers at the peak: the parts, their whole, a copy with faults, one to spare."""
@@ -49,24 +51,35 @@ def simulate(
 
     In `params`, `initial` and `damping` a number is fixed, a tuple `(low, high)` is a range
     drawn from uniformly for each trajectory, and an array has one value a trajectory. What is not
-    named keeps the system's default. `initial` has coordinates (`theta1`) and velocities
-    (`v_theta1`) or momenta (`p_theta1`).
+    named keeps the system's default. Computed in float64 whatever JAX's default precision; the same
+    seed gives the same bytes.
 
-    - `times`: `(T,)` or `(trajectories, T)`, strictly increasing; the initial state is at the
-      first. Or `time_step` and `steps` for a uniform grid of `steps + 1` states.
-    - `damping`: a rate gamma in `dp/dt = -∂H/∂q - gamma p`, recorded as parameter `gamma`.
-    - `noise`: measurement noise of q and p as a fraction of each one's standard deviation; or
-      standard deviations as a mapping of names or an array `(2, d)`.
-    - `gaps`: fraction of states missing (NaN and not known), at random.
-    - `subsample`: fraction of states kept, at random, so that times are uneven.
-    - `progress`: called with the trajectories done and all of them, now and then.
+    Arguments:
+        system: A `System`, or its name.
+        trajectories: How many.
+        seed: Of every random choice.
+        params: Name -> constants of the system.
+        initial: Coordinates (`theta1`) and velocities (`v_theta1`) or momenta (`p_theta1`).
+        times: (T,) or (trajectories, T), strictly increasing; the initial state is at the first.
+        time_step: Spacing of a uniform grid, instead of `times`.
+        steps: Steps of that grid, which has `steps + 1` states.
+        damping: A rate gamma in `dp/dt = -∂H/∂q - gamma p`, recorded as parameter `gamma`.
+        noise: Measurement noise of q and p as a fraction of each one's standard deviation; or
+            standard deviations as a mapping of names or an array (2, d).
+        gaps: Fraction of states missing (NaN and not known), at random.
+        subsample: Fraction of states kept, at random, so that times are uneven.
+        rtol: Relative tolerance of the solver.
+        atol: Absolute tolerance of the solver.
+        progress: Called with the trajectories done and all of them, now and then.
 
-    Computed in float64 whatever JAX's default precision; the same seed gives the same bytes.
+    Returns:
+        The trajectories, with momenta and parameters.
     """
     system = get_system(system)
-    count = _whole(trajectories, "trajectories", 1)
-    seed = _whole(seed, "seed", 0)
+    count = whole("trajectories", trajectories)
+    seed = whole("seed", seed, 0)
     check_size(system, count, np.shape(times)[-1] if np.ndim(times) else _length(system, steps))
+    check_faults(noise, gaps, subsample, tuple(system.coordinates))
     if system not in BUILT_IN:
         check_functions(system)
     grid = _grid(system, times, time_step, steps, count)
@@ -120,23 +133,13 @@ def check_size(system: System, trajectories: int, states: int) -> None:
 
 
 def _length(system: System, steps: Any) -> int:
-    return 1 + (system.steps if steps is None else _whole(steps, "steps", 0))
-
-
-def _whole(value: Any, name: str, least: int) -> int:
-    try:
-        good = not isinstance(value, bool) and int(value) == value and value >= least
-    except (TypeError, ValueError, OverflowError):  # text, None, infinity
-        good = False
-    if not good:
-        raise UserError(f"{name} must be a whole number, at least {least}; got {value!r}.")
-    return int(value)
+    return 1 + (system.steps if steps is None else whole("steps", steps, 0))
 
 
 def _grid(system: System, times, time_step, steps, count: int) -> np.ndarray:
     if times is None:
         step = system.time_step if time_step is None else time_step
-        number = system.steps if steps is None else _whole(steps, "steps", 0)
+        number = system.steps if steps is None else whole("steps", steps, 0)
         if not (np.isfinite(step) and step > 0):
             raise UserError(f"time_step must be positive; got {step}.")
         return np.arange(number + 1) * np.float64(step)
@@ -174,12 +177,11 @@ def _solve(system, q0, p0, params, gamma, grid, rtol, atol, progress):
             out = compiled(*chosen, np.float64(rtol), np.float64(atol))
             return jax.tree.map(np.asarray, out)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        parts = []
-        for part in pool.map(run, index):
-            parts.append(part)
-            if progress is not None:
-                progress(min(len(parts) * size, count), count)
+    parts = []
+    for part in _on_all_cores(run, index):
+        parts.append(part)
+        if progress is not None:
+            progress(min(len(parts) * size, count), count)
     q, p, good = (np.concatenate(x)[:count] for x in zip(*parts, strict=True))
     if not good.all():
         bad = int(np.flatnonzero(~good)[0])
@@ -190,6 +192,39 @@ def _solve(system, q0, p0, params, gamma, grid, rtol, atol, progress):
             "meets a singularity. Choose other initial states, parameters or shorter times."
         )
     return q, p
+
+
+def _on_all_cores(run: Callable, tasks: np.ndarray) -> Iterator[Any]:
+    """`run` of every task, in order.
+
+    A compiled solve cannot be stopped. Its threads are daemons, so that Ctrl-C need not wait for
+    them, as a thread pool would; they take no further task.
+    """
+    slots = [queue.SimpleQueue() for _ in tasks]
+    todo, ended = iter(enumerate(tasks)), threading.Event()
+    lock = threading.Lock()
+
+    def work() -> None:
+        while not ended.is_set():
+            with lock:
+                number, task = next(todo, (None, None))
+            if number is None:
+                return
+            try:
+                slots[number].put((run(task), None))
+            except Exception as error:  # raised where the result is waited for
+                slots[number].put((None, error))
+
+    for _ in range(min(os.cpu_count() or 1, len(tasks))):
+        threading.Thread(target=work, daemon=True).start()
+    try:
+        for slot in slots:
+            result, error = slot.get()
+            if error is not None:
+                raise error
+            yield result
+    finally:
+        ended.set()
 
 
 @functools.lru_cache(maxsize=64)

@@ -6,7 +6,7 @@ Lubich and Wanner, "Geometric Numerical Integration" (2006), I.1.4, II.1.3 and V
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import diffrax
 import jax
@@ -18,6 +18,7 @@ from jax.flatten_util import ravel_pytree
 from dhn.systems.newton import find_root
 
 
+@final
 class Leapfrog(diffrax.AbstractSolver):
     """Störmer-Verlet as kick, drift, kick; order 2, one force a step.
 
@@ -53,6 +54,7 @@ class Leapfrog(diffrax.AbstractSolver):
         return terms[0].vf(t0, y0[1], args), terms[1].vf(t0, y0[0], args)
 
 
+@final
 class ImplicitMidpoint(diffrax.AbstractSolver):
     """`y1 = y0 + h f((y0 + y1)/2)`: order 2, symplectic for every Hamiltonian."""
 
@@ -73,6 +75,7 @@ class ImplicitMidpoint(diffrax.AbstractSolver):
         return terms.vf(t0, y0, args)
 
 
+@final
 class GaussLegendre4(diffrax.AbstractSolver):
     """Collocation at the two Gauss points: order 4, symplectic for every Hamiltonian."""
 

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ Params = Mapping[str, Any]
 """Name -> value: one number a name inside a system's functions."""
 
 
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
 class System:
     """A mechanical system: give `lagrangian` or `hamiltonian`, the rest is derived from it.
@@ -97,7 +98,16 @@ class System:
     # One state, pure JAX: these can be jitted, differentiated and vmapped like any function.
 
     def H(self, q: Float[Array, " d"], p: Float[Array, " d"], params: Params) -> Float[Array, ""]:
-        """The Hamiltonian of one state; from a Lagrangian, `H = <p, v> - L` at `p = ∂L/∂v`."""
+        """The Hamiltonian of one state; from a Lagrangian, `H = <p, v> - L` at `p = ∂L/∂v`.
+
+        Arguments:
+            q: (d,) coordinates.
+            p: (d,) momenta.
+            params: Name -> value.
+
+        Returns:
+            A scalar.
+        """
         if self.hamiltonian is not None:
             return self.hamiltonian(q, p, params)
         assert self.lagrangian is not None
@@ -107,7 +117,17 @@ class System:
     def vector_field(
         self, q: Float[Array, " d"], p: Float[Array, " d"], params: Params, gamma: Any = 0.0
     ) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
-        """Hamilton's equations `dq/dt = ∂H/∂p`, `dp/dt = -∂H/∂q - gamma p` for one state."""
+        """Hamilton's equations `dq/dt = ∂H/∂p`, `dp/dt = -∂H/∂q - gamma p` for one state.
+
+        Arguments:
+            q: (d,) coordinates.
+            p: (d,) momenta.
+            params: Name -> value.
+            gamma: Damping rate.
+
+        Returns:
+            (d,) and (d,): `dq/dt` and `dp/dt`.
+        """
         if self.hamiltonian is not None:
             force, v = jax.grad(self.hamiltonian, (0, 1))(q, p, params)
             return v, -force - gamma * p
@@ -165,29 +185,72 @@ class System:
     # Many states at once, on the host in float64 whatever JAX's default precision.
 
     def energy(self, q: Any, p: Any, params: Params | None = None) -> Any:
-        """Total energy `H` of states `(..., d)`, as `(...)`.
+        """Total energy `H` of states.
 
-        A parameter is a scalar or an array whose axes line up with the *first* axes of `q`, so
-        `(n,)` goes with trajectories `(n, T, d)`. Parameters with a fixed default may be left out.
+        Arguments:
+            q: (..., d) coordinates.
+            p: (..., d) momenta.
+            params: Each a scalar or an array whose axes line up with the *first* axes of `q`, so
+                that `(n,)` goes with `(n, T, d)`; those with a fixed default may be left out.
+
+        Returns:
+            (...) energies.
         """
         return self._evaluate("energy", q, p, params)
 
     def momenta(self, q: Any, v: Any, params: Params | None = None) -> Any:
-        """Conjugate momenta `p = ∂L/∂v` of states `(..., d)`."""
+        """Conjugate momenta `p = ∂L/∂v`.
+
+        Arguments:
+            q: (..., d) coordinates.
+            v: (..., d) velocities.
+            params: As for `energy`.
+
+        Returns:
+            (..., d) momenta.
+        """
         return self._evaluate("momenta", q, v, params)
 
     def velocities(self, q: Any, p: Any, params: Params | None = None) -> Any:
-        """Velocities `v = ∂H/∂p` of states `(..., d)`."""
+        """Velocities `v = ∂H/∂p`.
+
+        Arguments:
+            q: (..., d) coordinates.
+            p: (..., d) momenta.
+            params: As for `energy`.
+
+        Returns:
+            (..., d) velocities.
+        """
         return self._evaluate("velocities", q, p, params)
 
     def derivatives(
         self, q: Any, p: Any, params: Params | None = None, gamma: Any = 0.0
     ) -> tuple[Any, Any]:
-        """Time derivatives `(dq/dt, dp/dt)` of states `(..., d)`."""
+        """Time derivatives of states.
+
+        Arguments:
+            q: (..., d) coordinates.
+            p: (..., d) momenta.
+            params: As for `energy`.
+            gamma: Damping rate.
+
+        Returns:
+            (..., d) and (..., d): `dq/dt` and `dp/dt`.
+        """
         return self._evaluate("derivatives", q, p, params, gamma)
 
     def conserved(self, q: Any, p: Any, params: Params | None = None) -> dict[str, Any]:
-        """Every conserved quantity of states `(..., d)`: name -> `(...)`, energy first."""
+        """Every conserved quantity of states.
+
+        Arguments:
+            q: (..., d) coordinates.
+            p: (..., d) momenta.
+            params: As for `energy`.
+
+        Returns:
+            Name -> (...) values, energy first.
+        """
         values = {name: self._evaluate(_INVARIANT + name, q, p, params) for name in self.invariants}
         return {"energy": self.energy(q, p, params), **values}
 

@@ -24,7 +24,7 @@ from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 
 KIND = "training checkpoint"
-KEPT = 2
+KEPT = 2  # checkpoints
 FIELDS: Fields = {
     **dict.fromkeys(("model", "training", "context", "scaler"), dict),
     "data": str,

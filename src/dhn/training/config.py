@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from dhn.models.config import Config, Fraction, Positive, Weight
+from dhn.trajectories.scaling import Units
 
 PositiveFloat = Annotated[float, pydantic.Field(gt=0.0)]
 
@@ -12,6 +13,8 @@ PositiveFloat = Annotated[float, pydantic.Field(gt=0.0)]
 class TrainingConfig(Config):
     """One recipe: optimiser, schedule, batch, validation."""
 
+    scaling: Units = "spread"
+    """Units in which the network learns; see `Scaler.fit`."""
     steps: Positive = 20000
     """Optimiser steps; ignored when a wall-clock budget sets them."""
     batch_size: Positive = 256
@@ -44,4 +47,4 @@ class TrainingConfig(Config):
     """What a budget counts: seconds on the wall, or of processor time, which is fair among runs
     that share a busy machine."""
     precision: Literal["float32", "float64"] = "float32"
-    seed: int = 0
+    seed: Annotated[int, pydantic.Field(ge=0, lt=2**63)] = 0

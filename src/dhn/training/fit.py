@@ -1,13 +1,12 @@
 """`fit`: train any model on trajectories, for so many steps or so much time, resumably."""
 
-import math
 from pathlib import Path
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
-from dhn.errors import UserError
+from dhn.checks import seconds
 from dhn.models.contract import AbstractModel
 from dhn.training.config import TrainingConfig
 from dhn.training.interrupt import watch_signals
@@ -55,8 +54,7 @@ def fit(
     The last weights are returned, where the learning rate has come to rest, unless an earlier
     validation loss was less than half as large.
     """
-    if budget is not None and not (math.isfinite(budget) and budget > 0):
-        raise UserError(f"the budget must be a positive number of seconds; got {budget!r}.")
+    budget = None if budget is None else seconds("budget", budget)
     options = Options(checkpoint_seconds, chunk_seconds)
     with (
         lock_run(directory),

@@ -11,12 +11,12 @@ from dhn.training.step import Run, StepLog, TrainState, run_steps
 
 CHUNK_SECONDS = 1.5
 """Long enough to hide the return to Python, short enough to react to a signal."""
-GROWTH = 8
+GROWTH = 8  # times longer at most than the chunk before
 MARGIN = 0.97
 """Share of the time left that is planned with."""
 CHECKS = (0.2, 0.5, 0.75)
 """Shares of the budget after which the plan is compared with the clock."""
-TOLERANCE = 0.15
+TOLERANCE = 0.15  # of the steps left, before the plan is changed
 CLOCKS: dict[str, Callable[[], float]] = {
     "wall": time.monotonic,
     "processor": time.process_time,

@@ -15,7 +15,7 @@ from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 from dhn.trajectories.segments import code_groups
 
-SMALLEST_BUCKET = 1024
+SMALLEST_BUCKET = 1024  # rows
 
 
 def bucket(count: int) -> int:

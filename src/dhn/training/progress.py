@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, final
 
-SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_LINES = 10.0  # off a terminal
 LOG = logging.getLogger("dhn.progress")
 
 

@@ -27,6 +27,8 @@ from dhn.training.validation import Validator, choose_split
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 
+UNREAD = {"steps": 1, "seed": 0, "validation": 0.0, "scaling": "spread"}
+"""Fields that compiled steps do not read, fixed so that they do not make them compile again."""
 VALIDATIONS = 5
 """How often a run is validated, if that takes no more than a tenth of its budget."""
 MEASURE_SECONDS = 2.5
@@ -99,8 +101,7 @@ class Session:
         self.run = Run(
             static=self.static,
             data=arrays,
-            # What the compiled steps do not read must not make them compile again.
-            config=config.model_copy(update={"steps": 1, "seed": 0, "validation": 0.0}),
+            config=config.model_copy(update=UNREAD),
             seed=jnp.asarray(config.seed % 2**32, jnp.uint32),
             total_steps=jnp.asarray(config.steps, jnp.int32),
         )
@@ -130,8 +131,8 @@ class Session:
             return
         if not resume:
             raise UserError(
-                f"{self.checkpoints.directory} already holds a run; resume it (resume=True, "
-                f"--resume) or train into a new folder."
+                f"{self.checkpoints.directory} already holds a run; resume it "
+                f"(resume) or train into a new folder."
             )
         self.state, metadata = self.checkpoints.load_last(self.state, self.description)
         budget = metadata["budget"]

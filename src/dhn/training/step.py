@@ -3,14 +3,13 @@
 import functools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from dhn.blocks import StateBlock, cut_windows
@@ -20,11 +19,14 @@ from dhn.models.networks.transformer import TransformerNetwork
 from dhn.training.config import TrainingConfig
 from dhn.training.schedule import learning_rate
 
+if TYPE_CHECKING:
+    import optax
+
 NARROW = 16
 """Matrices narrower than this lead in or out: their directions differ in kind, so Adam has them."""
 INPUTS = ("embed", "position", "readout")
 """So do the names of matrices that lead in or out however wide they are."""
-EPOCHS = 0x7FFFFFFF
+EPOCHS = 0x7FFFFFFF  # see CODES
 CODES = 0x7FFFFFFE
 """Keep the random numbers of epochs and of the first codes apart from those of the steps."""
 FARTHEST_CHUNK = 4
@@ -81,15 +83,18 @@ class StepLog(NamedTuple):
     finite: Array
 
 
-def make_optimiser(config: TrainingConfig) -> optax.GradientTransformation:
+def make_optimiser(config: TrainingConfig) -> "optax.GradientTransformation":
+    import optax  # slow to import; only training needs it
+
     kinds = {"adam": optax.scale_by_adam, "muon": _muon}
     parts = [optax.clip_by_global_norm(config.clip)] if config.clip else []
     parts += [optax.add_decayed_weights(config.l2)] if config.l2 else []
     return optax.chain(*parts, kinds[config.optimiser]())
 
 
-def _muon() -> optax.GradientTransformation:
+def _muon() -> "optax.GradientTransformation":
     """Muon for hidden matrices, also stacked ones, as large as Adam's steps; Adam for the rest."""
+    import optax
 
     def matrices(weights: PyTree) -> PyTree:
         def axes(path, x):
@@ -306,7 +311,7 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
         model = eqx.combine(state.weights, static)
         chunk = config.chunk_size or default_chunk_size(model)
         terms, (by_weight, by_code) = loss_and_gradient(model, windows, codes, key_loss, chunk)
-        norm = optax.tree.norm(by_weight)
+        norm = jnp.sqrt(sum(jnp.vdot(x, x) for x in jax.tree.leaves(by_weight)))
         finite = jnp.isfinite(sum(terms.values())) & jnp.isfinite(norm)
 
         rate = learning_rate(config, state.step, run.total_steps)

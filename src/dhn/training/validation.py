@@ -18,10 +18,10 @@ from dhn.training.step import TrainingData
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 
-ENOUGH_TRAJECTORIES = 20
+ENOUGH_TRAJECTORIES = 20  # to hold whole ones out
 MOST_TRAJECTORIES = 16
 """Trajectories that the validation loss looks at; more would only cost time."""
-CODE_ITERATIONS = 8
+CODE_ITERATIONS = 8  # of each fit of codes
 WINDOWS = 64
 """Windows of each of them."""
 SPLIT_STREAM = 0x5EED

@@ -83,15 +83,31 @@ class Trajectories:
         known: Sequence[Any] | None = None,
         **fields: Any,
     ) -> "Trajectories":
-        """From one `(T_i, d)` (or `(T_i,)`) array a trajectory, of any lengths.
+        """From one array a trajectory, of any lengths.
 
-        `t` is a list likewise, or one array from which shorter trajectories take the beginning.
+        Arguments:
+            q: `(T_i, d)` or `(T_i,)` arrays.
+            t: A list likewise, or one array from which shorter trajectories take the beginning.
+            p: As `q`.
+            v: As `q`.
+            known: `(T_i,)` arrays of true and false.
+            fields: Other fields.
+
+        Returns:
+            The trajectories, padded to the longest.
         """
         return cls(**pad(q, t, p, v, known), **fields)
 
     @staticmethod
     def concatenate(parts: "Sequence[Trajectories]") -> "Trajectories":
-        """All trajectories of `parts` one after the other; repeated ids are made different."""
+        """All trajectories one after the other; repeated ids are made different.
+
+        Arguments:
+            parts: Trajectories of the same coordinates, parameters and noise.
+
+        Returns:
+            One set.
+        """
         return Trajectories(**concatenate(parts))
 
     @property
@@ -205,7 +221,14 @@ class Trajectories:
         )
 
     def replace(self, **changes: Any) -> "Trajectories":
-        """A copy with other fields. `known` stays unless it is among the changes."""
+        """A copy with other fields. `known` stays unless it is among the changes.
+
+        Arguments:
+            changes: Fields by name.
+
+        Returns:
+            The copy.
+        """
         return dataclasses.replace(self, **changes)
 
     def split(
@@ -213,12 +236,24 @@ class Trajectories:
     ) -> "tuple[Trajectories, ...]":
         """Random parts: `split(0.8, seed=0)`, `split((0.7, 0.2, 0.1), seed=0)` or counts (ints).
 
-        One number makes two parts. Every trajectory is in exactly one part, in its old order.
+        Arguments:
+            parts: One number for two parts, or one for each part.
+            seed: Of the choice.
+
+        Returns:
+            The parts; every trajectory is in exactly one, in its old order.
         """
         return tuple(self[rows] for rows in split_indices(len(self), parts, seed))
 
     def resample(self, every: int) -> "Trajectories":
-        """Every `every`-th state, beginning with the first: a coarser grid, nothing averaged."""
+        """Every `every`-th state, beginning with the first: a coarser grid, nothing averaged.
+
+        Arguments:
+            every: At least 1, such that two states remain.
+
+        Returns:
+            The selected states.
+        """
         if not isinstance(every, int | np.integer) or not 1 <= every < max(self.states, 2):
             raise UserError(
                 f"every must be a whole number from 1 to {max(self.states - 1, 1)}, "
@@ -227,7 +262,14 @@ class Trajectories:
         return self[:, ::every]
 
     def equals(self, other: "Trajectories") -> bool:
-        """Whether every field is the same, bit for bit (NaN equals NaN)."""
+        """Whether every field is the same, bit for bit (NaN equals NaN).
+
+        Arguments:
+            other: What to compare with.
+
+        Returns:
+            True or False.
+        """
         return all(
             _same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self)
         )

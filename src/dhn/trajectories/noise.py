@@ -4,7 +4,6 @@ from math import comb
 
 import numpy as np
 from jaxtyping import Float
-from scipy.signal import savgol_coeffs, savgol_filter
 
 from dhn.trajectories.container import Trajectories
 
@@ -72,6 +71,8 @@ def smoothed(values: Float[np.ndarray, "n T"], noise: float) -> Float[np.ndarray
     Returns:
         Smoothed values.
     """
+    from scipy.signal import savgol_coeffs, savgol_filter  # a second to import; training alone
+
     best = values
     for width in WIDTHS:
         if noise == 0 or width > values.shape[1]:

@@ -1,6 +1,9 @@
 """The characteristic time of a motion, in which forecasts are measured."""
 
+from collections.abc import Iterable
+
 import numpy as np
+from jaxtyping import Float
 
 from dhn.trajectories.container import Trajectories
 
@@ -32,23 +35,41 @@ def oscillation_period(data: Trajectories) -> float | None:
     return data.states / turns * data.time_step if turns > 4 / 3 else None
 
 
+def turnover(
+    series: Iterable[tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]], angle: bool
+) -> float | None:
+    """`2π rms(q - mean) / rms(v)` of recordings (q, v) of one coordinate; exact for an oscillator.
+
+    Arguments:
+        series: Values and velocities, NaN where there is none.
+        angle: Whether the coordinate is an angle; its spread is then measured on the circle.
+
+    Returns:
+        A time, or None where nothing moves.
+    """
+    spread, speed = 0.0, 0.0
+    for q, v in series:
+        good = np.isfinite(q) & np.isfinite(v)
+        if good.any():
+            around = np.stack([np.cos(q), np.sin(q)]) if angle else q[None]
+            around = around[:, good]
+            spread += float(np.sum((around - around.mean(1, keepdims=True)) ** 2))
+            speed += float(np.sum(v[good] ** 2))
+    return 2 * np.pi * float(np.sqrt(spread / speed)) if speed > 0 else None
+
+
 def turnover_time(data: Trajectories) -> float | None:
-    """`2π rms(q - mean) / rms(v)`, angles on the circle: exact for an oscillator, if v is velocity.
+    """`turnover` of the coordinate that moves fastest; None without velocities.
 
     For data that never repeat, such as those of a tumbling pendulum.
     """
     if data.v is None:
         return None
-    found = []
-    for k, angle in enumerate(data.angles):
-        good = np.isfinite(data.q[..., k]) & np.isfinite(data.v[..., k])
-        q, v = data.q[..., k][good], data.v[..., k][good]
-        if not len(q) or not np.any(v):
-            continue
-        around = np.stack([np.cos(q), np.sin(q)]) if angle else q[None]
-        spread = np.sum((around - around.mean(1, keepdims=True)) ** 2)
-        found.append(2 * np.pi * float(np.sqrt(spread / np.sum(v**2))))
-    return min(found, default=None)
+    d = range(data.dim)
+    found = [
+        turnover([(data.q[..., k].ravel(), data.v[..., k].ravel())], data.angles[k]) for k in d
+    ]
+    return min((x for x in found if x), default=None)
 
 
 def characteristic_period(data: Trajectories) -> float | None:

@@ -2,13 +2,15 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 from jaxtyping import Float
 
 from dhn.errors import UserError
 from dhn.trajectories.container import Trajectories
+
+Units = Literal["spread", "quarter-turn"]
 
 
 @final
@@ -48,8 +50,17 @@ class Scaler:
             object.__setattr__(self, field.name, array)
 
     @classmethod
-    def fit(cls, train: Trajectories) -> "Scaler":
-        """From the known states of `train`; without momenta the unit of action is 1."""
+    def fit(cls, train: Trajectories, units: Units = "spread") -> "Scaler":
+        """From the known states of `train`; without momenta the unit of action is 1.
+
+        Arguments:
+            train: Training trajectories.
+            units: `spread`, root mean squares rounded to powers of two; or `quarter-turn`, the
+                paper's: angles over pi/2, and the largest momentum of a trajectory is about 1.
+
+        Returns:
+            The scaling of every coordinate.
+        """
         known = np.asarray(train.known)
         if not train.known_q.any((0, 1)).all():
             raise UserError(
@@ -58,10 +69,17 @@ class Scaler:
         q = train.q[known]
         shift = np.where(train.angles, 0.0, np.nanmean(q, axis=0))
         scale = _power_of_two(_positive(_rms(q - shift), np.nanmax(np.abs(q), axis=0)))
+        if units == "quarter-turn":
+            scale = np.where(train.angles, np.pi / 2, scale)
         action = 1.0
         if train.momenta is not None and np.isfinite(train.momenta[known]).any(0).all():
             action = float(np.sqrt(np.mean(np.square(_rms(train.momenta[known]) * scale))))
-            action = float(_power_of_two(action)) if action > 0 else 1.0
+            if units == "quarter-turn":
+                seen = np.where(known[..., None], train.momenta, np.nan) * scale
+                action = float(np.nanmean(np.nanmax(np.abs(seen), axis=(1, 2))))
+            else:
+                action = float(_power_of_two(action)) if action > 0 else action
+            action = action if action > 0 else 1.0
         return cls(q_shift=shift, q_scale=scale, p_scale=action / scale)
 
     @property

@@ -262,7 +262,7 @@ def test_degrees_turns_and_zero(tmp_path):
     np.testing.assert_allclose(np.diff(data.q[..., 0]), 0.08, atol=1e-8)
     assert (np.abs(data.q[:, 0]) <= np.pi).all()
     np.testing.assert_allclose(np.sin(data.q[..., 0]), np.sin(0.3 + 4 * data.times), atol=1e-8)
-    wrapped = import_measured(file, q="angle", v="rate", unwrap=False).parts["all"]
+    wrapped = import_measured(file, q="angle", v="rate", wrapped=True).parts["all"]
     assert wrapped.q.max() <= 2 * np.pi
 
 

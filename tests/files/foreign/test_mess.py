@@ -218,14 +218,14 @@ def test_variables_that_do_not_fit(tmp_path, variables, options, message):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"rate": -1}, "rate must be a positive number"),
+        ({"rate": -1}, "rate should be greater than 0, got -1"),
         ({"rate": 10, "time": "t"}, "a time column or a sampling rate, not both"),
         ({"q": "x", "markers": ("1", "2", "3", "4")}, "give q or markers, not both"),
         ({"hop": 3}, "give segment"),
         ({"time_unit": "fortnight"}, "time_unit must be one of s, ms"),
         ({"mass": 1, "system": "mass_spring"}, "momenta come from one source"),
         ({"params": {"l": 1}}, "name the system, too"),
-        ({"edges": "burn"}, "edges must be one of mark, drop, keep"),
+        ({"edges": "burn"}, "edges should be 'mark', 'drop' or 'keep'"),
         ({"split": (0.5, 0.3, 0.2), "test_trials": "b"}, "test_trials already names the test part"),
         ({"validation_trials": "b"}, "name test_trials, too"),
         ({"colour": "red"}, "there is no import option 'colour'"),

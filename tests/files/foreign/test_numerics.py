@@ -3,12 +3,18 @@
 import numpy as np
 import pytest
 
-from dhn.files.foreign.derivative import ORDERS, Filter, choose_filter, differentiate, windows
+from dhn.files.foreign.derivative import (
+    ORDERS,
+    Filter,
+    choose_filter,
+    differentiate,
+    local_fit,
+    noise_level,
+    windows,
+)
 from dhn.files.foreign.grid import Plan, sampling_step, stretches, to_grid
-from dhn.files.foreign.local import local_fit
 from dhn.files.foreign.markers import link_angles
 from dhn.files.foreign.momenta import Momenta, mass_matrix
-from dhn.files.foreign.noise import noise_level
 from dhn.files.foreign.run import Run
 
 PLAIN = (Filter(7, 3, 0.0),)

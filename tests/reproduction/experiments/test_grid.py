@@ -66,7 +66,7 @@ def test_groups_hold_every_cell_once():
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0"])
 def test_a_bad_shard_is_told(text):
-    with pytest.raises(UserError, match="--shard must be i/n with 1 <= i <= n"):
+    with pytest.raises(UserError, match="a shard is i/n with 1 <= i <= n"):
         shard(make_grid("smoke"), text)
 
 
@@ -74,7 +74,7 @@ def test_only_takes_parts_of_names_and_wildcards():
     grid = make_grid("smoke")
     assert {c.experiment for c in only(grid, "completion.")} == {"completion"}
     assert all(c.name.startswith("fit.") for c in only(grid, "fit.*persistence*"))
-    with pytest.raises(UserError, match="no cell matches --only 'xyz'"):
+    with pytest.raises(UserError, match="no cell matches 'xyz'"):
         only(grid, "xyz")
 
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from dhn.cli import main
-from dhn.reproduction import runner
+from dhn.jobs.local import LocalExecutor
 from dhn.reproduction.cell import Cell, DataSpec
 from dhn.reproduction.results import assemble, write_results
 from dhn.reproduction.runner import finished, run_grid
@@ -24,7 +24,7 @@ def run(tmp_path_factory):
     """One good cell before and one after a broken one."""
     folder = tmp_path_factory.mktemp("grid")
     grid = cells("persistence", "no such method", "dmd")
-    return folder, grid, run_grid(grid, folder, workers=1, show=False)
+    return folder, grid, run_grid(grid, folder, LocalExecutor(folder, 1), show=False)
 
 
 def test_a_broken_cell_leaves_the_others_alone(run):
@@ -43,9 +43,9 @@ def test_finished_cells_are_not_run_again(run, monkeypatch):
     def refuse(*_):
         raise AssertionError("a worker was started")
 
-    monkeypatch.setattr(runner, "_hire", refuse)
+    monkeypatch.setattr(LocalExecutor, "submit", refuse)
     good = [grid[0], grid[2]]
-    outcome = run_grid(good, folder, show=False)
+    outcome = run_grid(good, folder, LocalExecutor(folder), show=False)
     assert outcome.done == () and outcome.skipped == tuple(cell.name for cell in good)
 
 
@@ -73,21 +73,21 @@ def test_results_tell_everything(run):
 
 
 def test_a_killed_cell_leaves_the_others_alone(tmp_path, monkeypatch):
-    hire, hired = runner._hire, []
+    start, started = LocalExecutor._start, set()
 
-    def hire_and_kill_the_first(*arguments):
-        worker = hire(*arguments)
-        hired.append(worker)
-        if len(hired) == 1:
-            os.kill(worker.pid, signal.SIGKILL)
-        return worker
+    def start_and_kill_the_first(self):
+        start(self)
+        for process in self.running.keys() - started:
+            if not started:
+                os.kill(process.pid, signal.SIGKILL)
+            started.add(process)
 
-    monkeypatch.setattr(runner, "_hire", hire_and_kill_the_first)
+    monkeypatch.setattr(LocalExecutor, "_start", start_and_kill_the_first)
     grid = cells("persistence", "dmd")
-    outcome = run_grid(grid, tmp_path, workers=1, show=False)
+    outcome = run_grid(grid, tmp_path, LocalExecutor(tmp_path, 1), show=False)
     assert outcome.failed == {grid[0].name: "its process ended with signal 9"}
-    assert outcome.done == (grid[1].name,) and len(hired) == 2
-    again = run_grid(grid, tmp_path, workers=1, show=False)
+    assert outcome.done == (grid[1].name,) and len(started) == 2
+    again = run_grid(grid, tmp_path, LocalExecutor(tmp_path, 1), show=False)
     assert again.done == (grid[0].name,) and again.failed == {}
 
 

@@ -3,6 +3,7 @@
 const list = (values) => Array.from(values, (v) => +v.toPrecision(10)).join(",");
 
 function writeAddress(app) {
+  if (location.protocol === "about:") return;  // inside another page's text: no address of its own
   const { path } = app.motion;
   const entries = {
     q: list(path.q[0]),

@@ -20,6 +20,8 @@ class App {
     this.spread = this.findSpread();
     const longest = Math.max(128, ...this.runs.map((run) => run.q.length));
     this.horizon = Math.min(400, 2 * longest);
+    // Blocks need a search for the states before every point of the grid.
+    this.hasLevels = this.d === 1 || this.model.block_size === 1;
     this.energyUnit = this.findEnergyUnit();
     const seconds = payload.units.t === "s" && payload.time_step > 0.01 && payload.time_step < 0.3;
     this.stepsPerSecond = seconds ? 1 / payload.time_step : STEPS_PER_SECOND;
@@ -119,7 +121,7 @@ class App {
 
   /** A new motion from this state, with the present code unless another is given. */
   begin(q, p, { code = this.motion.code, run = null } = {}) {
-    const z = code.z;
+    const z = code.z, sameLevels = this.d === 1 && this.motion && this.motion.code === code;
     // Where a trajectory has its own parameters, they are better than the probe's readings.
     this.constants = { ...this.codes.constantsOf(z), ...(run ? run.params : {}) };
     this.system = trueSystem(this.payload.system, this.constants, this.d);
@@ -131,6 +133,7 @@ class App {
     this.section.begin(path);
     this.tasks.stop("section");
     this.newFan();
+    if (!sameLevels) this.portrait.newLevels();
     this.controls.started();
     this.changed = true;
   }
@@ -148,7 +151,6 @@ class App {
     this.section.clear();
     this.begin(q || start.q[0], p || start.p[0], { code, run });
     this.energyScale = this.findEnergyScale();
-    this.portrait.newLevels();
     this.controls.codeChanged();
   }
 
@@ -204,7 +206,11 @@ class App {
 
   show(view) {
     this.view = view;
-    if (view !== "section") this.portrait.part = +view;
+    if (view !== "section" && this.portrait.part !== +view) {
+      this.portrait.part = +view;
+      this.portrait.levels = null;
+      this.portrait.newLevels();
+    }
     this.controls.viewed();
     this.changed = true;
   }

@@ -19,12 +19,13 @@ function levelSegments(grid, n, level) {
   return found;
 }
 
-/** Energies on a grid over a portrait of one degree of freedom; yields after every row. */
-function* energyGrid(model, code, [x0, x1, y0, y1], n, done) {
-  const grid = new Float64Array(n * n);
+/** Energies on a grid over a portrait of coordinate `i`, the others as in `state`; yields often. */
+function* energyGrid(model, code, state, i, [x0, x1, y0, y1], n, done) {
+  const grid = new Float64Array(n * n), q = [...state.q], p = [...state.p];
   for (let r = 0; r < n; r++) {
     for (let c = 0; c < n; c++) {
-      const q = [x0 + ((x1 - x0) * c) / (n - 1)], p = [y0 + ((y1 - y0) * r) / (n - 1)];
+      q[i] = x0 + ((x1 - x0) * c) / (n - 1);
+      p[i] = y0 + ((y1 - y0) * r) / (n - 1);
       grid[r * n + c] = model.energy(model.scaleState(q, p), code);
       if (model.block_size > 1 || c % 8 === 0) yield;
     }

@@ -169,7 +169,8 @@ class Controls {
 
   portraitNote() {
     const { app } = this, parts = [];
-    if (app.d === 1) parts.push("curves of equal learned energy");
+    const others = app.d > 1 ? ", the other coordinates as at the start" : "";
+    if (app.hasLevels) parts.push(`curves of equal learned energy${others}`);
     if (app.region) {
       const what = app.payload.region_is_training ? "training data" : "data";
       parts.push(`${what} in grey, shaded where there are none${app.d > 1 ? " in this projection" : ""}`);

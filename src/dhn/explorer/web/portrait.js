@@ -41,12 +41,14 @@ class Portrait {
     return [...ranges[this.part], ...ranges[d + this.part]];
   }
 
-  /** Begin the level curves of a new code; they appear when they are ready. */
+  /** Begin the level curves of a new code or, with several coordinates, of the section of phase
+   *  space through a new start; they appear when they are ready. */
   newLevels() {
-    const { app } = this;
-    if (app.d !== 1) return;
+    const { app } = this, { path, code } = app.motion;
+    if (!app.hasLevels) return;
     const n = app.model.block_size === 1 ? 61 : 25, range = this.range();
-    app.tasks.start("levels", energyGrid(app.model, app.motion.code, range, n, (grid) => {
+    const state = { q: path.q[0], p: path.p[0] };
+    app.tasks.start("levels", energyGrid(app.model, code, state, this.part, range, n, (grid) => {
       const sorted = [...grid].filter(Number.isFinite).sort((a, b) => a - b);
       const low = sorted[0], high = sorted[Math.floor(0.97 * (sorted.length - 1))];
       const [x0, x1, y0, y1] = range;

@@ -6,7 +6,6 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.files.foreign.columns import Mapped
-from dhn.files.foreign.grid import Gridded
 from dhn.files.foreign.momenta import Momenta
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.run import Run
@@ -98,7 +97,7 @@ def unwrapped(
     return result, warnings
 
 
-def first_turn(run: Gridded, angles: tuple[bool, ...]) -> Gridded:
+def first_turn(run: Run, angles: tuple[bool, ...]) -> Run:
     """Whole turns taken off, so that a trajectory's angles begin between -π and π.
 
     Earlier turns have no effect on the motion and would only widen the range of the data.

@@ -1,4 +1,7 @@
-"""Velocities from positions: a local polynomial whose window is chosen by the noise."""
+"""Noise and velocities of a recording, from local polynomials (Savitzky and Golay's filter).
+
+All of it holds for uneven times.
+"""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -6,16 +9,117 @@ from typing import final
 
 import numpy as np
 from jaxtyping import Float
-
-from dhn.files.foreign.local import local_fit, local_weights
+from numpy.polynomial import legendre
 
 ORDERS = (3, 5)
+"""Degrees of the polynomials that are tried."""
 EDGE = 2.0
 """A computed velocity counts as less certain where its deviation is above EDGE times that in the
 middle of the recording."""
 
 _POINTS = 600  # times at which a window is judged; more would change little
 _TOLERATED = 4.0  # squared bias over variance beyond which wider windows are not tried
+_CHUNK = 2048  # evaluation points at a time, to bound the memory of long recordings
+_DIFFERENCES = range(1, 11)  # orders of differences that are tried
+_FEWEST = 8  # windows that an estimate needs
+_OUTLIER = 6.0  # deviations beyond which a difference is a glitch, not noise
+
+
+def noise_level(
+    times: Sequence[Float[np.ndarray, " _"]], values: Sequence[Float[np.ndarray, " _"]]
+) -> float:
+    """Standard deviation of white noise on a smooth signal, recorded in one or more stretches.
+
+    The m-th divided difference of m + 1 neighbours removes any polynomial below degree m and,
+    scaled to weights of unit norm, keeps the noise's deviation; that holds for uneven times too.
+    Each order bounds the noise from above by what the signal leaks into it, so the smallest of
+    ten orders is taken, unless it is smaller by no more than chance. Noise that is correlated over
+    neighbouring samples is underestimated.
+    """
+    best = float("nan")
+    for order in _DIFFERENCES:
+        parts = [_differences(t, x, order) for t, x in zip(times, values, strict=True)]
+        differences = np.concatenate(parts) if parts else np.empty(0)
+        if len(differences) < _FEWEST:
+            break
+        found = _deviation(differences)
+        # Overlapping differences of high order are few in effect; being lower by chance is no gain.
+        chance = 0.5 * np.sqrt(order / len(differences))
+        if not found >= best * (1 - chance):
+            best = found
+    return best
+
+
+def _differences(t: np.ndarray, x: np.ndarray, order: int) -> np.ndarray:
+    if len(t) <= order:
+        return np.empty(0)
+    index = np.arange(len(t) - order)[:, None] + np.arange(order + 1)
+    times, values = t[index], x[index]
+    span = times[:, -1] - times[:, 0]
+    # Windows across a gap contain the change of the signal and are left out.
+    close = span <= 1.5 * np.median(span)
+    times, values, span = times[close], values[close], span[close]
+    scaled = (times - times[:, :1]) / span[:, None]
+    apart = scaled[:, :, None] - scaled[:, None, :] + np.eye(order + 1)
+    weights = 1 / np.prod(apart, axis=2)
+    weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+    return np.einsum("nw,nw->n", weights, values - values.mean(1, keepdims=True))
+
+
+def _deviation(differences: np.ndarray) -> float:
+    typical = np.median(np.abs(differences)) / 0.6745
+    kept = differences[np.abs(differences) <= _OUTLIER * typical] if typical > 0 else differences
+    return float(np.sqrt(np.mean(np.square(kept))))
+
+
+def nearest(t: Float[np.ndarray, " N"], at: Float[np.ndarray, " M"]) -> np.ndarray:
+    """Index of the sample nearest to each time of `at`, the earlier of two."""
+    right = np.clip(np.searchsorted(t, at), 0, len(t) - 1)
+    left = np.maximum(right - 1, 0)
+    return np.where(np.abs(t[left] - at) <= np.abs(t[right] - at), left, right)
+
+
+def local_weights(
+    t: Float[np.ndarray, " N"], at: Float[np.ndarray, " M"], window: int, order: int
+) -> tuple[np.ndarray, Float[np.ndarray, "2 M w"]]:
+    """First sample of each window, and the weights that give value and derivative at `at`.
+
+    Each window holds the `window` samples nearest in index to its time; at the ends it is moved
+    inwards, which is where the weights, and so the uncertainty, grow.
+    """
+    window = min(window, len(t))
+    order = min(order, window - 1)
+    first = np.clip(nearest(t, at) - window // 2, 0, len(t) - window)
+    times = t[first[:, None] + np.arange(window)]
+    middle, half = (times[:, -1] + times[:, 0]) / 2, (times[:, -1] - times[:, 0]) / 2
+    half = np.where(half > 0, half, 1.0)
+    basis = legendre.legvander((times - middle[:, None]) / half[:, None], order)
+    here = (at - middle) / half
+    slopes = np.stack(
+        [legendre.legval(here, legendre.legder(np.eye(order + 1)[k])) for k in range(order + 1)],
+        axis=-1,
+    )
+    targets = np.stack([legendre.legvander(here, order), slopes / half[:, None]], axis=-1)
+    gram = np.einsum("mwi,mwj->mij", basis, basis)
+    return first, np.einsum("mwi,mik->kmw", basis, np.linalg.solve(gram, targets))
+
+
+def local_fit(
+    t: Float[np.ndarray, " N"],
+    x: Float[np.ndarray, " N"],
+    at: Float[np.ndarray, " M"],
+    window: int,
+    order: int,
+) -> tuple[Float[np.ndarray, "2 M"], Float[np.ndarray, "2 M"]]:
+    """Value and derivative at `at`, and the gain of each: its deviation for unit noise in x."""
+    values, gains = np.empty((2, len(at))), np.empty((2, len(at)))
+    for start in range(0, len(at), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        first, weights = local_weights(t, at[part], window, order)
+        samples = x[first[:, None] + np.arange(weights.shape[2])]
+        values[:, part] = np.einsum("kmw,mw->km", weights, samples)
+        gains[:, part] = np.sqrt(np.square(weights).sum(-1))
+    return values, gains
 
 
 @final

@@ -1,4 +1,4 @@
-"""Onto a uniform grid of times, without claiming more than was measured.
+"""From rows to a uniform grid of times, without claiming more than was measured.
 
 A grid state is *copied* where a measurement lies on it (to 1e-6 of a step), *resampled* where the
 nearest measurement is at most half a step away (half a sampling step or half a grid step,
@@ -12,15 +12,23 @@ from collections.abc import Sequence
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from dhn.errors import UserError
-from dhn.files.foreign.derivative import Filter, differentiate
-from dhn.files.foreign.local import local_fit
-from dhn.files.foreign.run import Run
+from dhn.files.foreign.derivative import (
+    Filter,
+    choose_filter,
+    differentiate,
+    local_fit,
+    nearest,
+    noise_level,
+)
+from dhn.files.foreign.options import ImportOptions
+from dhn.files.foreign.run import COPIED, INTERPOLATED, MISSING, RESAMPLED, Run
+from dhn.trajectories.segments import SEGMENT
 
-COPY = 1e-6
-HOLE = 3.5
+COPY = 1e-6  # of a grid step: a measurement this near is taken as it is
+HOLE = 3.5  # sampling steps without a row
 _OUTSIDE = 0.1  # of a grid step: how far a state may lie before the first measurement of a stretch
 _ROOM = 50  # a grid with this many times more states than rows comes from a wrong time column
 
@@ -77,36 +85,6 @@ def interpolate(
 
 @final
 @dataclasses.dataclass(frozen=True)
-class Gridded:
-    """One run on the grid; `kind` is 0 missing, 1 interpolated, 2 resampled, 3 copied."""
-
-    id: str
-    t: Float[np.ndarray, " M"]
-    q: Float[np.ndarray, "M d"]
-    v: Float[np.ndarray, "M d"] | None
-    p: Float[np.ndarray, "M d"] | None
-    kind: Int[np.ndarray, " M"]
-    uncertain: Bool[np.ndarray, " M"]
-    """Computed velocities near an end of a stretch."""
-    lengths: np.ndarray | None = None
-
-    @property
-    def known(self) -> Bool[np.ndarray, " M"]:
-        return (self.kind >= 2) & ~self.uncertain
-
-    def __len__(self) -> int:
-        return len(self.t)
-
-    def take(self, index: slice | np.ndarray, id: str | None = None) -> "Gridded":
-        """The states at `index`."""
-        names = ("t", "q", "v", "p", "kind", "uncertain")
-        fields = {k: getattr(self, k) for k in names}
-        picked = {k: None if x is None else x[index] for k, x in fields.items()}
-        return dataclasses.replace(self, id=id or self.id, **picked)
-
-
-@final
-@dataclasses.dataclass(frozen=True)
 class Plan:
     """How runs come onto the grid; settled on the training part alone."""
 
@@ -116,14 +94,59 @@ class Plan:
     filters: tuple[Filter, ...]
     """One a coordinate, for velocities that were not measured and for smoothing."""
     velocity_filters: tuple[Filter, ...] = ()
+    """The same for measured velocities."""
     smooth: bool = False
     derive: bool = True
     """Whether velocities are to be computed."""
     keep_times: bool = False
     """Whether states stay at the times of the rows, instead of a uniform grid."""
+    velocities: str = "measured"
+    """Where velocities come from, in words."""
+    noise: Float[np.ndarray, "2 d"] | None = None
+    """Standard deviations of q and of p (or v) on the grid; NaN where there is no such number."""
 
 
-def to_grid(run: Run, plan: Plan, anchor: float, after: int | None = None) -> Gridded:
+def make_plan(runs: list[Run], options: ImportOptions) -> Plan:
+    """Time step, filters and noise, from the complete rows of the training part `runs`."""
+    step = sampling_step([x.t for x in runs])
+    pieces = [(run, part) for run in runs for part in stretches(run.t, step)]
+    times = [run.t[part] for run, part in pieces]
+    dimensions = range(runs[0].q.shape[1])
+
+    def filters_of(key: str) -> tuple[tuple[Filter, ...], np.ndarray]:
+        """Filters of q, v or p, and the noise that they leave."""
+        columns = [[getattr(run, key)[part][:, k] for run, part in pieces] for k in dimensions]
+        noise = np.array([noise_level(times, x) for x in columns])
+        found = tuple(choose_filter(times, columns[k], noise[k]) for k in dimensions)
+        return found, noise * _gain(times, found) if options.smooth and key != "p" else noise
+
+    filters, q_noise = filters_of("q")
+    velocity_filters: tuple[Filter, ...] = ()
+    derive = runs[0].v is None and runs[0].p is None and not options.positions_only
+    velocities, p_noise = "none", np.full(len(dimensions), np.nan)
+    if derive:
+        fits = sorted({f"degree {x.order} over {x.window} samples" for x in filters})
+        velocities = f"local polynomials, {' and '.join(fits)}, chosen by the noise"
+        p_noise = np.array([x.error for x in filters])
+    if runs[0].v is not None:
+        velocity_filters, p_noise = filters_of("v")
+        velocities = "measured, smoothed" if options.smooth else "measured"
+    if runs[0].p is not None:
+        p_noise = filters_of("p")[1]
+    return Plan(
+        step, options.dt or step, filters, velocity_filters, options.smooth, derive,
+        options.keep_times, velocities, np.stack([q_noise, p_noise]),
+    )  # fmt: skip
+
+
+def _gain(times: list[np.ndarray], filters: tuple[Filter, ...]) -> np.ndarray:
+    """How much of the noise a smoothed value keeps, in the middle of the longest stretch."""
+    t = max(times, key=len)
+    middle = t[len(t) // 2 :][:1]
+    return np.array([local_fit(t, t, middle, x.window, x.order)[1][0, 0] for x in filters])
+
+
+def to_grid(run: Run, plan: Plan, anchor: float, after: int | None = None) -> Run:
     """`run` at the times `anchor + k dt`, with k > `after`, or at its own times."""
     if plan.keep_times:
         return _at_own_times(run, plan)
@@ -132,7 +155,7 @@ def to_grid(run: Run, plan: Plan, anchor: float, after: int | None = None) -> Gr
     return _evaluate(run, plan, anchor + k * plan.dt)
 
 
-def _at_own_times(run: Run, plan: Plan) -> Gridded:
+def _at_own_times(run: Run, plan: Plan) -> Run:
     """One state a row; what is missing in a row stays missing."""
     found = _evaluate(run.complete(), plan, run.t)
     whole = np.isin(run.t, run.complete().t)
@@ -143,10 +166,10 @@ def _at_own_times(run: Run, plan: Plan) -> Gridded:
         if array is not None:
             source = blank if measured[key] is None else measured[key]
             arrays[key] = np.where(whole[:, None], array, source)
-    return dataclasses.replace(found, kind=np.where(whole, found.kind, 0), **arrays)
+    return dataclasses.replace(found, kind=np.where(whole, found.kind, MISSING), **arrays)
 
 
-def _evaluate(run: Run, plan: Plan, at: Float[np.ndarray, " M"]) -> Gridded:
+def _evaluate(run: Run, plan: Plan, at: Float[np.ndarray, " M"]) -> Run:
     """`run`, whose rows are complete, at the times `at`."""
     states, d = len(at), run.q.shape[1]
     q = np.full((states, d), np.nan)
@@ -163,14 +186,15 @@ def _evaluate(run: Run, plan: Plan, at: Float[np.ndarray, " M"]) -> Gridded:
         if not len(rows):
             continue
         here = at[rows]
-        nearest = _nearest(t, here)
-        off = np.abs(t[nearest] - here)
+        closest = nearest(t, here)
+        off = np.abs(t[closest] - here)
         exact = off <= COPY * plan.dt
-        kind[rows] = np.where(exact, 3, np.where(off <= reach, 2, 1))
+        near = np.where(off <= reach, RESAMPLED, INTERPOLATED)
+        kind[rows] = np.where(exact, COPIED, near)
         for array, source in ((q, run.q), (v, run.v), (p, run.p)):
             if array is not None and source is not None:
                 values = interpolate(t, source[part], here)
-                array[rows] = np.where(exact[:, None], source[part][nearest], values)
+                array[rows] = np.where(exact[:, None], source[part][closest], values)
         if plan.derive or plan.smooth:
             for c, chosen in enumerate(plan.filters):
                 value, slope, edge = differentiate(t, run.q[part][:, c], here, chosen)
@@ -184,11 +208,19 @@ def _evaluate(run: Run, plan: Plan, at: Float[np.ndarray, " M"]) -> Gridded:
                 v[rows, c] = differentiate(t, run.v[part][:, c], here, chosen)[0]
     if v is not None:
         uncertain |= (kind > 0) & ~np.isfinite(v).all(-1)
-    return Gridded(run.id, at, q, v, p, kind, uncertain, run.lengths)
+    return Run(run.id, at, q, v, p, run.lengths, kind=kind, uncertain=uncertain)
 
 
-def _nearest(t: np.ndarray, at: np.ndarray) -> np.ndarray:
-    right = np.clip(np.searchsorted(t, at), 1, max(len(t) - 1, 1))
-    right = np.minimum(right, len(t) - 1)
-    left = np.maximum(right - 1, 0)
-    return np.where(np.abs(t[left] - at) <= np.abs(t[right] - at), left, right)
+def cut(run: Run, length: int, hop: int) -> tuple[list[Run], int, int]:
+    """Segments of `length` states, `hop` apart, each with at least half of its states known.
+
+    Also how many segments were left out for lack of measurements, and the states behind the last.
+    """
+    starts = range(0, len(run) - length + 1, hop)
+    found = [
+        run.take(slice(start, start + length), f"{run.id}{SEGMENT}{number}")
+        for number, start in enumerate(starts)
+    ]
+    known = [x for x in found if x.known.mean() >= 0.5]
+    covered = starts[-1] + length if len(starts) else 0
+    return known, len(found) - len(known), len(run) - covered

@@ -20,26 +20,24 @@ from dhn.files.foreign.coordinates import (
     unwrapped,
     zeroed,
 )
-from dhn.files.foreign.grid import Gridded, Plan, to_grid
-from dhn.files.foreign.inertia import mass_ratios
-from dhn.files.foreign.momenta import Momenta, check_system, mass_matrix
+from dhn.files.foreign.grid import Plan, cut, make_plan, to_grid
+from dhn.files.foreign.momenta import Momenta, check_system, mass_matrix, mass_ratios
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.parts import WHOLE, Parts, divide_runs
-from dhn.files.foreign.planning import Levels, make_plan
 from dhn.files.foreign.plausibility import angle_warnings, clock_warnings, velocity_warnings
 from dhn.files.foreign.report import (
     ImportReport,
     characteristic_period,
     count_states,
-    deviations,
-    noise_by_label,
+    with_labels,
 )
 from dhn.files.foreign.run import Run
-from dhn.files.foreign.segments import cut
 from dhn.files.foreign.sources import load_sources
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique
 from dhn.trajectories.segments import CODES
+
+_SAMPLE = 4000  # states over which the noise of momenta is averaged
 
 
 @final
@@ -65,18 +63,12 @@ def import_measured(
     return run_import(paths, ImportOptions.of(**options))
 
 
-_ONLY_HERE = frozenset(
-    {"time", "trial", "markers", "y_down", "rate", "time_unit", "missing", "degrees", "unwrap"}
-    | {"mass", "fit_mass", "dt", "gap", "smooth", "edges", "segment", "hop", "codes", "zero"}
-    | {"from_", "to", "pivot", "fit_pivot", "positions_only", "keep_times"}
-)
-
-
 def wants_import(options: Mapping[str, Any]) -> bool:
     """Whether keyword arguments of `dhn.read` describe a measured file rather than set fields."""
     q = options.get("q")
     texts = isinstance(q, str) or (isinstance(q, list | tuple) and isinstance((*q, 0)[0], str))
-    return texts or not _ONLY_HERE.isdisjoint(options)
+    fields = {x.name for x in dataclasses.fields(Trajectories)}
+    return texts or not fields.issuperset(set(options) & set(ImportOptions.model_fields))
 
 
 def read_measured(
@@ -116,37 +108,33 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
         )
     ids = unique([x.id.replace("/", "-") if "/seg" not in x.id else x.id for x in runs])
     runs = [dataclasses.replace(x, id=label) for x, label in zip(runs, ids, strict=True)]
-    if options.unwrap:
+    if not options.wrapped:
         runs, steep = unwrapped(runs, angles, names)
         warnings += steep
 
     parts = divide_runs(runs, options)
-    training = [run.complete() for _, run, _ in next(iter(parts.values()))]
-    plan, levels = make_plan(training, options)
+    first_part = next(iter(parts))
+    training = [run.complete() for run, _ in parts[first_part]]
+    plan = held_plan = make_plan(training, options)
+    if options.smooth and len(parts) > 1:  # forecasts are measured against measurements
+        held_plan = make_plan(training, options.model_copy(update={"smooth": False}))
     whole = all((x.t == np.round(x.t)).all() for x in training)
     warnings += clock_warnings(plan.step, first.unit_stated, whole)
-    if options.system is None and not options.mass and levels.velocity_from_data:
-        warnings += velocity_warnings(training, plan, levels, names)
-    held_plan, held_levels = plan, levels
-    if options.smooth and len(parts) > 1:  # forecasts are measured against measurements
-        held_plan, held_levels = make_plan(training, dataclasses.replace(options, smooth=False))
+    if options.system is None and not options.mass and plan.velocity_filters:
+        warnings += velocity_warnings(training, plan, names)
     gridded = _grid(parts, plan, held_plan, options)
-    if options.fit_mass and len(names) > 1:
-        ratios = mass_ratios(next(iter(gridded.values())), plan.dt)
-        momenta = Momenta(matrix=np.diag(ratios))
+    if options.mass == "fit" and len(names) > 1:
+        momenta = Momenta(matrix=np.diag(mass_ratios(gridded[first_part], plan.dt)))
     gridded = {
         part: [_with_momenta(x, momenta) for x in part_runs] for part, part_runs in gridded.items()
     }
-    first_part, settled = next(iter(gridded.items()))
-    noise = _noise(levels, settled, momenta)
-    held_noise = _noise(held_levels, settled, momenta)
     segments = _segments(gridded, options, counts)
-    if options.unwrap:
+    if not options.wrapped:
         segments = {k: [first_turn(x, angles) for x in runs] for k, runs in segments.items()}
     meta = {
         "source": ", ".join(x.name for x in paths),
-        "velocities": levels.velocities,
-        "momenta": _described(momenta, options, levels),
+        "velocities": plan.velocities,
+        "momenta": _described(momenta, options, first.runs[0].p is not None),
         CODES: options.codes,
     }
     data = {}
@@ -157,10 +145,10 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
                 + (f" of {options.segment} states" if options.segment else "")
                 + "; give shorter segments, other fractions or more data."
             )
-        level = noise if part == first_part else held_noise
-        data[part] = _trajectories(pieces, names, angles, units, level, momenta, meta)
+        noise = _noise(plan if part == first_part else held_plan, gridded[first_part], momenta)
+        data[part] = _trajectories(pieces, names, angles, units, noise, momenta, meta)
     everything = [x for pieces in gridded.values() for x in pieces]
-    sample = next(iter(data.values()))
+    labelled = list(with_labels(data[first_part]))
     period = characteristic_period(everything, angles, plan.filters)
     warnings += angle_warnings(everything, names, angles, degrees, options)
     notes = list(dict.fromkeys(note for x in mapped for note in x.notes))
@@ -177,11 +165,11 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
         chosen_step=options.dt is not None,
         own_times=options.keep_times,
         states=count_states(everything),
-        velocities=levels.velocities,
+        velocities=plan.velocities,
         momenta=meta["momenta"],
         period=period,
-        noise=noise_by_label(sample),
-        signal=deviations(sample),
+        noise={label: noise for label, _, noise in labelled},
+        signal={label: float(np.nanstd(values)) for label, values, _ in labelled},
         parts={part: (len(x), x.states) for part, x in data.items()},
         notes=tuple(notes),
         warnings=tuple(dict.fromkeys(warnings)),
@@ -211,7 +199,7 @@ def _map(paths: Sequence[Path], options: ImportOptions, counts: Counter[str]) ->
 
 
 def _momenta(names: tuple[str, ...], options: ImportOptions) -> tuple[Momenta, tuple[str, ...]]:
-    if options.mass:
+    if options.mass and options.mass != "fit":
         return Momenta(matrix=mass_matrix(options.mass, len(names))), names
     if options.system is None:
         return Momenta(), names
@@ -224,18 +212,18 @@ def _momenta(names: tuple[str, ...], options: ImportOptions) -> tuple[Momenta, t
 
 def _grid(
     parts: Parts, plan: Plan, held_plan: Plan, options: ImportOptions
-) -> dict[str, list[Gridded]]:
+) -> dict[str, list[Run]]:
     """Every part on the grid of its run, the first by `plan`; no state of time is in two parts."""
     last: dict[str, int] = {}
-    result: dict[str, list[Gridded]] = {}
+    result: dict[str, list[Run]] = {}
     for number, (part, pieces) in enumerate(parts.items()):
         result[part] = []
         how = held_plan if number else plan
-        for label, run, anchor in pieces:
-            grid = to_grid(run, how, anchor, last.get(label))
+        for run, anchor in pieces:
+            grid = to_grid(run, how, anchor, last.get(run.id))
             if not len(grid):
                 continue
-            last[label] = round((grid.t[-1] - anchor) / plan.dt)
+            last[run.id] = round((grid.t[-1] - anchor) / plan.dt)
             if options.edges == "keep":
                 bad = np.zeros(len(grid), bool) if grid.v is None else ~np.isfinite(grid.v).all(-1)
                 grid = dataclasses.replace(grid, uncertain=grid.uncertain & bad)
@@ -248,29 +236,29 @@ def _grid(
     return result
 
 
-def _with_momenta(run: Gridded, momenta: Momenta) -> Gridded:
+def _with_momenta(run: Run, momenta: Momenta) -> Run:
     if not momenta.computed or run.v is None:
         return run
     return dataclasses.replace(run, p=momenta(run.q, run.v))
 
 
-def _noise(levels: Levels, runs: list[Gridded], momenta: Momenta) -> np.ndarray:
-    if levels.p is not None:
-        return np.stack([levels.q, levels.p])
-    noise = np.stack([levels.q, levels.v])
+def _noise(plan: Plan, runs: list[Run], momenta: Momenta) -> np.ndarray:
+    """(2, d) noise of q and of p (or v)."""
+    assert plan.noise is not None  # a plan that was made has it
+    noise = plan.noise.copy()
     if momenta.computed and any(x.v is not None for x in runs):
-        q = np.concatenate([x.q for x in runs])[:4000]
-        v = np.concatenate([x.v for x in runs if x.v is not None])[:4000]
+        q = np.concatenate([x.q for x in runs])[:_SAMPLE]
+        v = np.concatenate([x.v for x in runs if x.v is not None])[:_SAMPLE]
         noise[1] = momenta.noise(q, v, noise)
     return noise
 
 
 def _segments(
-    gridded: dict[str, list[Gridded]], options: ImportOptions, counts: Counter[str]
-) -> dict[str, list[Gridded]]:
+    gridded: dict[str, list[Run]], options: ImportOptions, counts: Counter[str]
+) -> dict[str, list[Run]]:
     if options.segment is None:
         return gridded
-    result: dict[str, list[Gridded]] = {}
+    result: dict[str, list[Run]] = {}
     for part, runs in gridded.items():
         result[part] = []
         for run in runs:
@@ -281,12 +269,12 @@ def _segments(
     return result
 
 
-def _described(momenta: Momenta, options: ImportOptions, levels: Levels) -> str:
-    if levels.p is not None:
+def _described(momenta: Momenta, options: ImportOptions, measured: bool) -> str:
+    if measured:
         return "measured"
     if options.positions_only:
         return "none"
-    if options.fit_mass and momenta.matrix is not None:
+    if options.mass == "fit" and momenta.matrix is not None:
         ratios = " : ".join(f"{x:.4g}" for x in np.diag(momenta.matrix))
         return f"p = m v, masses {ratios} as the coordinates pull on each other, up to a factor"
     if momenta.matrix is not None:
@@ -300,7 +288,7 @@ def _described(momenta: Momenta, options: ImportOptions, levels: Levels) -> str:
     )
 
 
-def _hints(period: float, dt: float, options: ImportOptions, runs: list[Gridded]) -> list[str]:
+def _hints(period: float, dt: float, options: ImportOptions, runs: list[Run]) -> list[str]:
     found = []
     if np.isfinite(period) and period / dt > 100 and not (options.dt or options.keep_times):
         nice = float(f"{period / 40:.1g}")
@@ -317,7 +305,7 @@ def _hints(period: float, dt: float, options: ImportOptions, runs: list[Gridded]
 
 
 def _trajectories(
-    pieces: list[Gridded],
+    pieces: list[Run],
     names: tuple[str, ...],
     angles: tuple[bool, ...],
     units: dict[str, str],

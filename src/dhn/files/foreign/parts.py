@@ -1,19 +1,22 @@
 """Which rows belong to training, validation and test."""
 
 import fnmatch
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
 
 from dhn.errors import UserError
 from dhn.files.foreign.clean import FEWEST
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.run import Run
-from dhn.files.foreign.segments import divide
 
 WHOLE = "all"
 """The one part of an import that is not split."""
-TRAIN, VALIDATION, TEST = "train", "validation", "test"
+TRAIN, VALIDATION, TEST = PARTS = ("train", "validation", "test")
 
-Parts = dict[str, list[tuple[str, Run, float]]]
-"""Part -> (id, rows, time of the run's first row), training first."""
+Parts = dict[str, list[tuple[Run, float]]]
+"""Part -> (rows, time of the run's first row), training first."""
 
 
 def divide_runs(runs: list[Run], options: ImportOptions) -> Parts:
@@ -34,9 +37,9 @@ def divide_runs(runs: list[Run], options: ImportOptions) -> Parts:
         labels = names if options.split or whole else (WHOLE,)
         for part, piece in zip(labels, pieces, strict=False):
             if len(piece.complete()) >= FEWEST:
-                parts.setdefault(part, []).append((run.id, piece, float(run.t[0])))
+                parts.setdefault(part, []).append((piece, float(run.t[0])))
     for part, chosen in whole.items():
-        parts[part] = [(x.id, x, float(x.t[0])) for x in chosen]
+        parts[part] = [(x, float(x.t[0])) for x in chosen]
     return {part: parts[part] for part in (WHOLE, *dict.fromkeys((*names, TEST))) if part in parts}
 
 
@@ -50,3 +53,10 @@ def _chosen(rest: list[Run], pattern: str, runs: list[Run]) -> list[Run]:
             f"{', '.join(x.id for x in runs[:12])}{', ...' if len(runs) > 12 else ''}."
         )
     return chosen
+
+
+def divide(run: Run, fractions: Sequence[float]) -> list[Run]:
+    """`run` in consecutive pieces of time; every row is in exactly one."""
+    inner = run.t[0] + np.cumsum(fractions)[:-1] * (run.t[-1] - run.t[0])
+    edges = [0, *np.searchsorted(run.t, inner).tolist(), len(run)]
+    return [run.take(np.arange(a, b)) for a, b in itertools.pairwise(edges)]

@@ -3,9 +3,8 @@
 import numpy as np
 
 from dhn.files.foreign.derivative import differentiate
-from dhn.files.foreign.grid import Gridded, Plan, stretches
+from dhn.files.foreign.grid import Plan, stretches
 from dhn.files.foreign.options import TIME_UNITS, ImportOptions
-from dhn.files.foreign.planning import Levels
 from dhn.files.foreign.run import Run
 
 _SLOWEST, _FASTEST = 5.0, 1e-6  # s between rows beyond which a clock's unit is doubtful
@@ -35,9 +34,7 @@ def clock_warnings(step: float, stated: bool, whole: bool) -> list[str]:
     return []
 
 
-def velocity_warnings(
-    runs: list[Run], plan: Plan, levels: Levels, names: tuple[str, ...]
-) -> list[str]:
+def velocity_warnings(runs: list[Run], plan: Plan, names: tuple[str, ...]) -> list[str]:
     """Measured velocities that are not the derivative of the positions: units or columns mixed."""
     found = []
     for k, name in enumerate(names):
@@ -47,7 +44,7 @@ def velocity_warnings(
                 t, v = run.t[part], run.v[part][:, k]  # type: ignore[index]
                 if len(t) < 12:
                     continue
-                _, slope, edge = differentiate(t, run.q[part][:, k], t, levels.filters[k])
+                _, slope, edge = differentiate(t, run.q[part][:, k], t, plan.filters[k])
                 cross += float(np.sum((slope * v)[~edge]))
                 square += float(np.sum(slope[~edge] ** 2))
                 other += float(np.sum(v[~edge] ** 2))
@@ -68,7 +65,7 @@ def velocity_warnings(
 
 
 def angle_warnings(
-    runs: list[Gridded],
+    runs: list[Run],
     names: tuple[str, ...],
     angles: tuple[bool, ...],
     degrees: tuple[bool, ...],

@@ -1,17 +1,16 @@
 """The report of an import: every change to the rows, counted and in words."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, final
 
 import numpy as np
 
 from dhn.files.foreign.derivative import Filter, differentiate
-from dhn.files.foreign.grid import Gridded
+from dhn.files.foreign.run import KINDS, RESAMPLED, Run
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import momentum_label, velocity_label
-
-KINDS = ("missing", "interpolated", "resampled", "copied")
+from dhn.trajectories.period import turnover
 
 
 @final
@@ -96,57 +95,38 @@ def _percent(noise: float, signal: float) -> str:
     return f"{noise / signal:.2g} of its spread" if signal > 0 else "it never changes"
 
 
-def count_states(runs: list[Gridded]) -> dict[str, int]:
+def count_states(runs: list[Run]) -> dict[str, int]:
     """How the states came about."""
     kinds = np.concatenate([x.kind for x in runs])
     counts = {name: int((kinds == k).sum()) for k, name in enumerate(KINDS)}
-    uncertain = sum(int((x.uncertain & (x.kind >= 2)).sum()) for x in runs)
+    uncertain = sum(int((x.uncertain & (x.kind >= RESAMPLED)).sum()) for x in runs)
     return counts | {"uncertain": uncertain}
 
 
-def deviations(data: Trajectories) -> dict[str, float]:
-    """Spread of every coordinate and of its velocity or momentum."""
-    found = {}
-    for array, label in ((data.q, str), (data.momenta, _label(data))):
+def with_labels(data: Trajectories) -> Iterator[tuple[str, np.ndarray, float]]:
+    """Label, values and noise of every coordinate and of its velocity or momentum."""
+    label = momentum_label if data.p is not None else velocity_label
+    noise = np.full((2, data.dim), np.nan) if data.noise is None else data.noise
+    for row, (array, name_of) in enumerate(((data.q, str), (data.momenta, label))):
         if array is not None:
-            found |= {label(n): float(np.nanstd(array[..., k])) for k, n in enumerate(data.names)}
-    return found
-
-
-def noise_by_label(data: Trajectories) -> dict[str, float]:
-    """`data.noise` with names."""
-    if data.noise is None:
-        return {}
-    found = {n: float(data.noise[0, k]) for k, n in enumerate(data.names)}
-    if data.momenta is not None:
-        found |= {_label(data)(n): float(data.noise[1, k]) for k, n in enumerate(data.names)}
-    return found
-
-
-def _label(data: Trajectories):
-    return momentum_label if data.p is not None else velocity_label
+            for k, name in enumerate(data.names):
+                yield name_of(name), array[..., k], float(noise[row, k])
 
 
 def characteristic_period(
-    runs: list[Gridded], angles: tuple[bool, ...], filters: tuple[Filter, ...]
+    runs: list[Run], angles: tuple[bool, ...], filters: tuple[Filter, ...]
 ) -> float:
-    """`2π rms(q - mean) / rms(v)` of the coordinate that moves fastest; exact for an oscillator.
+    """`turnover` of the coordinate that moves fastest; NaN if none moves.
 
     Where there are no velocities, those that the filters compute are used.
     """
-    found = []
-    for k, angle in enumerate(angles):
-        spread, speed = [], []
+
+    def series(k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for run in runs:
             there = np.isfinite(run.q[:, k])
             t, q = run.t[there], run.q[there, k]
-            v = differentiate(t, q, t, filters[k])[1] if run.v is None else run.v[there, k]
-            q, v = q[np.isfinite(v)], v[np.isfinite(v)]
-            if not len(q):
-                continue
-            around = np.stack([np.cos(q), np.sin(q)]) if angle else q[None]
-            spread.append(np.sum((around - around.mean(1, keepdims=True)) ** 2))
-            speed.append(np.sum(v**2))
-        if sum(speed) > 0:
-            found.append(2 * np.pi * float(np.sqrt(sum(spread) / sum(speed))))
-    return min(found, default=float("nan"))
+            if len(q):
+                yield q, differentiate(t, q, t, filters[k])[1] if run.v is None else run.v[there, k]
+
+    found = [turnover(series(k), angle) for k, angle in enumerate(angles)]
+    return min((x for x in found if x), default=float("nan"))

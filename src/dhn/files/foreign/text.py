@@ -10,8 +10,8 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.files.foreign.source import Source
-from dhn.files.printable import printable
 from dhn.files.table import Table
+from dhn.printable import printable
 
 _COMMENT = re.compile(r"^\s*(%|#|//|!)+\s*")
 _MISSING = frozenset({"", "-", "--", "na", "n/a", "#n/a", "nan", "null", "none", "?", "*"})

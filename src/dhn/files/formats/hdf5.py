@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.files.memory import check_memory
+from dhn.memory import check_memory
 
 
 def load(path: Path) -> dict[str, np.ndarray]:

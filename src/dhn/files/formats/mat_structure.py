@@ -8,13 +8,13 @@ import math
 import struct
 import zlib
 
-from dhn.files.memory import check_memory
+from dhn.memory import check_memory
 
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8, 16: 1, 17: 2, 18: 4}
-_INT8, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15
-_CELL, _STRUCT, _OBJECT, _CHAR, _SPARSE = 1, 2, 3, 4, 5
-_FIRST_NUMERIC, _LAST_NUMERIC, _FUNCTION, _OPAQUE = 6, 15, 16, 17
-_COMPLEX = 0x0800
+_INT8, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15  # types of elements
+_CELL, _STRUCT, _OBJECT, _CHAR, _SPARSE = 1, 2, 3, 4, 5  # classes of variables
+_FIRST_NUMERIC, _LAST_NUMERIC, _FUNCTION, _OPAQUE = 6, 15, 16, 17  # classes of variables
+_COMPLEX = 0x0800  # flag of a variable
 _DEEPEST = 50  # levels of cells and structs; SciPy recurses in compiled code
 _TAG = 8  # bytes
 

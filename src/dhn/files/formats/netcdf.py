@@ -9,7 +9,7 @@ import netCDF4
 import numpy as np
 
 from dhn.files.formats.hdf5 import datasets
-from dhn.files.memory import check_memory
+from dhn.memory import check_memory
 
 _STATES = ("trajectory", "state", "coordinate")
 _DIMENSIONS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.files.memory import check_memory
+from dhn.memory import check_memory
 
 _MAGIC = b"\x93NUMPY"
 _HEADERS = {

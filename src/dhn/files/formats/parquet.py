@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from dhn.files.memory import check_memory
 from dhn.files.table import Table
+from dhn.memory import check_memory
 
 _CELL = 8  # bytes of one decoded number
 

@@ -1,10 +1,13 @@
 """What a network sees of a coordinate: itself, or sine and cosine where it is an angle."""
 
+from typing import final
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
+@final
 class StateFeatures(eqx.Module):
     """Coordinates as they are, except angles, which enter as sine and cosine.
 

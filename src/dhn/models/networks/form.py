@@ -5,11 +5,14 @@ cosine of its angle. Such terms hold where no data are, which a network does not
 dies away is soon smaller than anything it was trained on.
 """
 
+from typing import final
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
+@final
 class QuadraticForm(eqx.Module):
     """`xᵀ A x + a·x`, zero at first."""
 

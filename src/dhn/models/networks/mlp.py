@@ -1,5 +1,7 @@
 """Residual MLP as scalar network: the whole block, its noise levels and the code in one vector."""
 
+from typing import final
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -12,6 +14,7 @@ from dhn.models.networks.product import product
 from dhn.models.networks.scalar import AbstractScalarNetwork, get_activation
 
 
+@final
 class MLPNetwork(AbstractScalarNetwork):
     """`h ← h + act(h W + c)`, `depth` times, then one linear read-out."""
 

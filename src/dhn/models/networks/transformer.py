@@ -24,7 +24,7 @@ from dhn.models.networks.scalar import AbstractScalarNetwork, get_activation
 
 POSITION_SCALE = 0.5
 """Standard deviation of fresh position embeddings: small ones train far worse."""
-MLP_RATIO = 4
+MLP_RATIO = 4  # hidden units over width, as usual
 NORM_FLOOR = 1e-5
 """Added to LayerNorm's variance, PyTorch's default."""
 FEW_PAIRS = 100

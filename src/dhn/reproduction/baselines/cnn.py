@@ -1,5 +1,7 @@
 """1-D convolutional network for super-resolution: the paper's baseline of interpolation."""
 
+from typing import final
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ from dhn.models.upsampler import AbstractUpsampler, bend, linear_upsample
 from dhn.reproduction.baselines.config import CNNConfig
 
 
+@final
 class Convolution(eqx.Module):
     """A convolution over time as a sum of shifted products; the ends are repeated as padding.
 
@@ -37,6 +40,7 @@ class Convolution(eqx.Module):
         )
 
 
+@final
 class CNNModel(AbstractUpsampler):
     """Linear upsampling, then convolutions with residual connections between them.
 

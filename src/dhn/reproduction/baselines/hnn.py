@@ -1,6 +1,7 @@
 """Hamiltonian neural network (Greydanus et al.), `H(q, p, z)` of one state (paper, Eq. 1-2)."""
 
 import dataclasses
+from typing import final
 
 import equinox as eqx
 import jax
@@ -16,6 +17,7 @@ from dhn.reproduction.baselines.integrators import EQUATIONS, STEPS
 from dhn.reproduction.baselines.networks import state_features
 
 
+@final
 class HNNModel(AbstractForecaster):
     """Trained on pairs of neighbouring states; rolled out by a numerical integrator."""
 

@@ -24,7 +24,7 @@ Field = Callable[[StateBlock, Code], StateBlock]
 Step = Callable[[Field, StateBlock, Code, float], StateBlock]
 Equation = Callable[[Field, StateBlock, StateBlock, Code, float], StateBlock]
 
-DOPRI5_MAX_STEPS = 4096
+DOPRI5_MAX_STEPS = 4096  # of the solver
 LEAPFROG_TRAINING_ITERATIONS = 2
 """From the mean of both ends' momenta, two passes leave an error of fourth order in the step."""
 

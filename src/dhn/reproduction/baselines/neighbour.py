@@ -1,5 +1,7 @@
 """Two-neighbour MLP: a state from the known ones before and after it and its place between them."""
 
+from typing import final
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -13,6 +15,7 @@ from dhn.reproduction.baselines.config import NeighbourConfig
 from dhn.reproduction.baselines.networks import ResidualMLP, state_features
 
 
+@final
 class NeighbourModel(AbstractUpsampler):
     """Corrects a straight line, or a Hermite cubic whose slopes a second network gives.
 

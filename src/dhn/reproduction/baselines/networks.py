@@ -1,5 +1,7 @@
 """Networks with a vector as output; written for a batch, like the scalar ones."""
 
+from typing import final
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -22,6 +24,7 @@ def state_features(context: ModelContext, angles: str) -> StateFeatures:
     )
 
 
+@final
 class ResidualMLP(eqx.Module):
     """`h ← h + act(h U + c) V`, `depth` times, between two linear maps."""
 
@@ -62,6 +65,7 @@ class ResidualMLP(eqx.Module):
         return h @ self.readout + self.readout_bias
 
 
+@final
 class VectorTransformer(eqx.Module):
     """The paper's transformer with a vector read from the z token instead of a scalar."""
 

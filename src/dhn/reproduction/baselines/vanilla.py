@@ -1,5 +1,7 @@
 """Next-state networks without physical structure: the change of state in one feed-forward pass."""
 
+from typing import final
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
@@ -11,6 +13,7 @@ from dhn.reproduction.baselines.config import VanillaConfig
 from dhn.reproduction.baselines.networks import ResidualMLP, VectorTransformer, state_features
 
 
+@final
 class VanillaModel(AbstractForecaster):
     """Sees the last `context` states and the code; adds what it says to the last state.
 

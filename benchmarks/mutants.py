@@ -1,0 +1,259 @@
+"""A mutation check: does a test notice when a line of the core is wrong?
+
+    python benchmarks/mutants.py             # all; goes on where it stopped
+    python benchmarks/mutants.py blocks 12   # those of a room, or of a number
+
+Each mutant changes one expression in a copy of the source and runs the test files that concern it,
+the quick ones of `make test`, up to the first failure. Results are kept in .cache/mutants.jsonl
+under a hash of the mutant, the source and the tests, so that only what has changed is run again.
+"""
+
+import hashlib
+import importlib
+import json
+import os
+import resource
+import shutil
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+COPY = ROOT / ".cache" / "mutants"
+RESULTS = ROOT / ".cache" / "mutants.jsonl"
+MOST_SECONDS = 400  # of processor time: a mutant that runs longer counts as caught
+
+WINDOWS, SPEC, NOISE, MASKS = (
+    (f"tests/blocks/test_{name}.py", "tests/blocks")
+    for name in ("windows", "spec", "noise", "masks")
+)
+STAGE = (
+    "tests/models/test_stage.py",
+    "tests/models/test_dhn_model.py",
+    "tests/models/test_denoise_window.py",
+)
+EQUATIONS = ("tests/models/test_hamiltonian.py", *STAGE)
+SOLVE = ("tests/models/test_solve.py",)
+DAMPING = ("tests/models/test_damping.py",)
+NETWORK = (
+    "tests/models/test_features.py",
+    "tests/models/test_fast_path.py",
+    "tests/models/test_hamiltonian.py",
+)
+AUTODECODE = ("tests/codes/test_autodecode.py", "tests/reconstruct/test_exact_model.py")
+LINEAR = ("tests/reconstruct/test_linear.py",)
+ENGINE = (
+    "tests/reconstruct/test_linear.py",
+    "tests/reconstruct/test_exact_model.py",
+    "tests/reconstruct/test_engine.py",
+)
+
+
+def _codes(name: str) -> tuple[str, ...]:
+    return f"tests/codes/test_{name}.py", "tests/codes"
+
+
+MUTANTS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    # file, expression, what stands there instead, the tests that concern it
+    ("blocks/windows.py", "reach = (length - 1) * spacing", "reach = length * spacing", WINDOWS),
+    ("blocks/windows.py", "i * spacing : i * spacing + steps", "i : i + steps", WINDOWS),
+    ("blocks/windows.py", "complete &= known", "complete |= known", WINDOWS),
+    ("blocks/windows.py", "spacing * jnp.arange(length)", "jnp.arange(length)", WINDOWS),
+    ("blocks/spec.py", "slice(0, self.block_size)", "slice(0, self.stride)", SPEC),
+    ("blocks/spec.py", "slice(self.stride, self.stride + self.block_size)",
+     "slice(self.stride, self.block_size)", SPEC),
+    ("blocks/spec.py", "return max(self.block_size, self.stride)", "return self.block_size",
+     SPEC),
+    ("blocks/spec.py", "return min(self.block_size, self.stride)", "return self.stride", SPEC),
+    ("blocks/spec.py", "return self.stride * self.time_step",
+     "return self.block_size * self.time_step", SPEC),
+    ("blocks/noise.py", "return (1 - alpha) * x + alpha * jr", "return x + alpha * jr", NOISE),
+    ("blocks/noise.py", "jr.randint(key, known.shape, 1, denoising_steps + 1)",
+     "jr.randint(key, known.shape, 0, denoising_steps)", NOISE),
+    ("blocks/noise.py", "jnp.ceil(x * denoising_steps)", "jnp.floor(x * denoising_steps)", NOISE),
+    ("blocks/noise.py", "jnp.where(known[..., None], x, x + step)",
+     "jnp.where(known[..., None], x + step, x)", NOISE),
+    ("blocks/noise.py", "(sigma / (1 + sigma))", "(sigma / (1 - sigma))", NOISE),
+    ("blocks/masks.py", "< spec.context_length", "<= spec.context_length", MASKS),
+    ("blocks/masks.py", "< 2 * spec.stride", "< spec.stride", MASKS),
+    ("blocks/masks.py", "start = (length - unknown) // 2", "start = (length - unknown) // 2 + 1",
+     MASKS),
+    ("blocks/masks.py", "jnp.arange(b) < b // 2", "jnp.arange(b) < b // 2 + 1", MASKS),
+    ("blocks/masks.py", "return Known(draw(key_q), draw(key_p))",
+     "return Known(draw(key_q), draw(key_q))", MASKS),
+    ("models/hamiltonian.py", "return Q_source + dP, P_target + dQ",
+     "return Q_source + dP, P_target - dQ", EQUATIONS),
+    ("models/hamiltonian.py", "return Q_target - dP, P_source - dQ",
+     "return Q_target + dP, P_source - dQ", EQUATIONS),
+    ("models/hamiltonian.py", "Q_source + dP, P_target + dQ", "Q_source + dQ, P_target + dP",
+     EQUATIONS),
+    ("models/hamiltonian.py", "return scale * network", "return network", EQUATIONS),
+    ("models/stage.py", "level.q[:, spec.target], level.p[:, spec.source]",
+     "level.q[:, spec.source], level.p[:, spec.target]", EQUATIONS),
+    ("models/stage.py", "newest.q[:, spec.target], newest.p[:, spec.source], level",
+     "window.q[:, spec.target], window.p[:, spec.source], level", EQUATIONS),
+    ("models/stage.py", "newest = renoise(select(known, window, newest))",
+     "newest = renoise(newest)", EQUATIONS),
+    ("models/stage.py", "return P_target + source.p - P_source",
+     "return P_target - source.p + P_source", EQUATIONS),
+    ("models/stage.py", "return Q_source + target.q - Q_target",
+     "return Q_source + target.p - Q_target", EQUATIONS),
+    ("models/stage.py", "total / jnp.maximum(count, 1)[:, None]", "total", EQUATIONS),
+    ("models/stage.py", '("p", spec.source, said.P_source)', '("p", spec.target, said.P_source)',
+     EQUATIONS),
+    ("models/stage.py", "(value - truth) / stage.scale", "(value - truth) * stage.scale",
+     EQUATIONS),
+    ("models/stage.py", "unknown = ~getattr(known, part)[:, states, None]\n            count",
+     "unknown = getattr(known, part)[:, states, None]\n            count",
+     (*STAGE, "tests/models/test_paper_preset.py")),
+    ("models/stage.py", "equation += jnp.where(rows, 0.0, squares)",
+     "equation += jnp.where(rows, squares, 0.0)", (*STAGE, "tests/models/test_blocks_preset.py")),
+    ("models/dhn.py", "first = spec.block_size - spec.step_length", "first = 0",
+     (*STAGE, "tests/reconstruct/test_exact_model.py")),
+    ("models/dhn.py", "ahead * (x[:, -1:] - before)", "ahead * (before - x[:, -1:])", STAGE),
+    ("models/dhn.py", "keys = jr.split(stage_key)", "keys = (stage_key, stage_key)", STAGE),
+    ("models/dhn.py", "BlockSpec(config.block_size, config.stride, spacing * context.time_step)",
+     "BlockSpec(config.block_size, config.stride, context.time_step)",
+     (*STAGE, "tests/models/test_damping.py")),
+    ("models/denoise.py", "jnp.arange(config.noisy_rounds, 0, -1, dtype=dtype)",
+     "jnp.arange(config.noisy_rounds - 1, -1, -1, dtype=dtype)", STAGE[::-1]),
+    ("models/denoise.py", "return select(known, window, clean), None", "return clean, None",
+     STAGE[::-1]),
+    ("models/solve.py", "moved = x - _solve_samples(linear, r)",
+     "moved = x + _solve_samples(linear, r)", SOLVE),
+    ("models/solve.py", "return FixedPoint(x, failed == 0)", "return FixedPoint(x, failed >= 0)",
+     SOLVE),
+    ("models/solve.py", "matrices = jnp.moveaxis(columns, 0, -1)",
+     "matrices = jnp.moveaxis(columns, 0, 1)", SOLVE),
+    ("models/damping.py", "jnp.exp(self.rate(z) * lag)", "jnp.exp(-self.rate(z) * lag)", DAMPING),
+    ("models/damping.py", "(self.base + z @ self.slope) / self.time_step",
+     "(self.base + z @ self.slope) * self.time_step", DAMPING),
+    ("models/networks/features.py", "[jnp.sin(x / unit), jnp.cos(x / unit)]",
+     "[jnp.sin(x * unit), jnp.cos(x * unit)]", NETWORK),
+    ("models/networks/product.py", "lambda g, x, weight: product(g, weight.T)",
+     "lambda g, x, weight: product(g, weight)", NETWORK),
+    ("codes/codebook.py", "state.rows.at[row].add(-learning_rate * step",
+     "state.rows.at[row].add(learning_rate * step", _codes("codes")),
+    ("codes/codebook.py", "mean / (1 - B1**age)", "mean", _codes("codes")),
+    ("codes/least_squares.py", "at, at.x - step, promise", "at, at.x + step, promise",
+     _codes("least_squares")),
+    ("codes/batches.py", "np.minimum(np.arange(first, first + batch), n - 1)",
+     "np.minimum(np.arange(first, first + batch) + 1, n - 1)", _codes("batches")),
+    ("codes/probe.py", "left_out = vectors @ (inverse * turned) / (vectors**2 @ inverse)",
+     "left_out = vectors @ (inverse * turned)", _codes("probe")),
+    ("codes/probe.py", "(self(codes + side) - self(codes - side)) / 2",
+     "(self(codes + side) - self(codes - side))", _codes("probe")),
+    ("codes/autodecode.py", "expected = covariance + jnp.linalg.inv(hessian)",
+     "expected = covariance", AUTODECODE),
+    ("codes/autodecode.py", 'jnp.einsum("nab,nb->na", precision, u - centre)',
+     'jnp.einsum("nab,nb->na", precision, u + centre)', AUTODECODE),
+    ("reconstruct/linear.py", 'next_g = -jnp.einsum("nmb,nm->nb", Bn, e)',
+     'next_g = jnp.einsum("nmb,nm->nb", Bn, e)', LINEAR),
+    ("reconstruct/linear.py", "P = P + diagonal(CtC) - _transpose(f_) @ f_",
+     "P = P + diagonal(CtC)", LINEAR),
+    ("reconstruct/linear.py", "tie = jnp.concatenate([A, Bn, C, -e[..., None]], axis=-1)",
+     "tie = jnp.concatenate([A, Bn, C, e[..., None]], axis=-1)", LINEAR),
+    ("reconstruct/linear.py", "return R[:, B : 2 * B + r, B:], R[:, :B]",
+     "return R[:, B : 2 * B, B:], R[:, :B]", LINEAR),
+    ("reconstruct/question.py", "weight * (position - j) / (k - j)",
+     "weight * (position - j) / (j - k)", ENGINE[1:]),
+    ("reconstruct/windows.py", "g : g + L].set(split[:, :, g])", "0:L].set(split[:, :, g])",
+     ENGINE[1:]),
+    ("reconstruct/smoother.py", "prior.centre - at.code)", "at.code - prior.centre)", ENGINE[1:]),
+    ("reconstruct/smoother.py", "left = root * (1 - between.fraction)",
+     "left = root * (1 + between.fraction)", ENGINE[1:]),
+    ("reconstruct/smoother.py", "[None] + L <= length", "[None] + L < length", ENGINE[1:]),
+    ("reconstruct/engine.py", "states[:, span:] = whole[:, span:]", "pass", ENGINE[1:]),
+    ("reconstruct/engine.py", "1.0 / np.maximum(noise, least_noise(knowledge)) ** 2, 0.0)\n    if",
+     "1.0 / np.maximum(noise, least_noise(knowledge)), 0.0)\n    if", ENGINE[1:]),
+    ("reconstruct/engine.py", "better = other.misfit < path.misfit[rows]",
+     "better = other.misfit > path.misfit[rows]", ENGINE[1:]),
+    ("reconstruct/forecast.py", "joined.at(slice(-model.context_length, None))",
+     "joined.at(slice(0, model.context_length))", ENGINE[1:]),
+)  # fmt: skip
+# Survivors with a reason: name of the file and the expression -> why no test can or need notice.
+REASONS: dict[tuple[str, str], str] = {}
+
+
+def main(chosen: list[str]) -> int:
+    """Run the mutants that have no result yet, and print a table."""
+    COPY.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(ROOT / "src", COPY / "src", dirs_exist_ok=True)
+    _preload()
+    known = {}
+    if RESULTS.is_file():
+        known = {x["key"]: x for x in map(json.loads, RESULTS.read_text().splitlines())}
+    found = []
+    for number, mutant in enumerate(MUTANTS, 1):
+        if chosen and str(number) not in chosen and mutant[0].split("/")[0] not in chosen:
+            continue
+        key = _key(mutant)
+        if key not in known:
+            begun = time.monotonic()
+            caught, how = _try(*mutant)
+            known[key] = {"key": key, "caught": caught, "how": how}
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(known[key]) + "\n")
+            how = f"{how} ({time.monotonic() - begun:.0f} s)"
+        caught, how = known[key]["caught"], known[key]["how"]
+        found.append(caught)
+        reason = "" if caught else REASONS.get(mutant[:2], "no reason is given")
+        sign = "caught  " if caught else "SURVIVED"
+        change = f"{mutant[1]!r} -> {mutant[2]!r}"
+        print(f"{number:2d} {sign} {mutant[0]}: {change} {how} {reason}", flush=True)
+    print(f"{sum(found)} of {len(found)} mutants caught")
+    return 0
+
+
+def _preload() -> None:
+    """Import what is slow once; every mutant is a fork of this process."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    importlib.import_module("conftest")  # sets the environment that JAX reads
+    del sys.modules["conftest"]
+    for name in ("jax", "jax.numpy", "equinox", "optimistix", "optax", "pytest", "beartype",
+                 "hypothesis", "pydantic", "scipy.linalg", "scipy.special"):  # fmt: skip
+        importlib.import_module(name)
+
+
+def _key(mutant: tuple[str, str, str, tuple[str, ...]]) -> str:
+    file, old, new, tests = mutant
+    parts = [old, new, (ROOT / "src" / "dhn" / file).read_text()]
+    for test in tests:
+        files = sorted((ROOT / test).rglob("*.py")) if (ROOT / test).is_dir() else [ROOT / test]
+        parts += [x.read_text() for x in files]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+def _try(file: str, old: str, new: str, tests: tuple[str, ...]) -> tuple[bool, str]:
+    target = COPY / "src" / "dhn" / file
+    right = (ROOT / "src" / "dhn" / file).read_text()
+    assert right.count(old) == 1, f"{file}: {old!r} stands there {right.count(old)} times"
+    target.write_text(right.replace(old, new))
+    try:
+        child = os.fork()
+        if child == 0:
+            _run(tests)
+        _, status = os.waitpid(child, 0)
+    finally:
+        target.write_text(right)
+    output = (COPY / "output.txt").read_text().splitlines()
+    failed = [line for line in output if line.startswith(("FAILED", "ERROR"))]
+    code = os.waitstatus_to_exitcode(status)
+    return code != 0, failed[0].split(" - ")[0] if failed else f"exit code {code}"
+
+
+def _run(tests: tuple[str, ...]) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+    out = os.open(COPY / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    import pytest
+
+    sys.path.insert(0, str(COPY / "src"))
+    os.chdir(ROOT)
+    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not browser"]
+    os._exit(int(pytest.main([*options, *tests])))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

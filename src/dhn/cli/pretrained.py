@@ -1,0 +1,60 @@
+"""`dhn pretrained`: which models come with the package."""
+
+import dataclasses
+from typing import Annotated, Any, Literal, final
+
+import tyro
+
+from dhn.cli.arguments import Json, Seed
+from dhn.cli.result import Console, Result
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """List the models that come with the package: they answer without training.
+
+    Example: dhn pretrained list
+
+    Example: dhn forecast pretrained:double_pendulum new.npz --observe 16 -o forecast.npz
+
+    `pretrained:NAME` stands wherever the folder of a trained model does.
+    """
+
+    what: Annotated[
+        tyro.conf.Positional[Literal["list"]], tyro.conf.arg(help="What to do; list is all.")
+    ] = "list"
+    seed: Seed = 0
+    json: Json = False
+
+
+def run(args: Arguments) -> Result:
+    """Read what each model records about itself."""
+    from dhn.estimator.pretrained import facts, names
+
+    found = {name: facts(name) for name in names()}
+    return Result(found, lambda console: _draw(console, found))
+
+
+def _draw(console: Console, found: dict[str, Any]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("model", no_wrap=True)
+    for heading in ("time step", "parameter ranges", "start ranges", "error"):
+        table.add_column(heading)
+    for name, model in found.items():
+        ranges = (
+            "  ".join(f"{key}={low:.3g}:{high:.3g}" for key, (low, high) in model[part].items())
+            for part in ("params", "initial")
+        )
+        table.add_row(
+            name, f"{model['time_step']:.4g}", *ranges, f"{model['errors']['median']:.1e}"
+        )
+    console.print(table)
+    console.print(
+        "error: median over fresh trajectories of the mean squared error of 112 states predicted "
+        "from 16, angles in units of pi/2, other coordinates in standard deviations",
+        soft_wrap=True,
+    )

@@ -1,0 +1,115 @@
+"""The contract of files: a folder a cell, and the command that fills it.
+
+A cell's folder holds `cell.json`, what is to be computed; `result.json`, once it is done; and
+`error.txt` if it failed, whose last line is the reason. A file is written whole or not at all, so
+that its presence is enough. Whoever runs the command, and however often it dies, these files
+alone say what is left to do.
+"""
+
+import dataclasses
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, final
+
+from dhn.errors import UserError
+from dhn.files.atomic import atomic_path
+
+CELL, RESULT, ERROR, JOB = "cell.json", "result.json", "error.txt", "job.txt"
+SETTINGS = {
+    # Small networks gain little from a second thread; two processes gain a whole core.
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "NPROC": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+}
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """Cells that one process computes, one after the other, and how that process is started."""
+
+    function: str
+    """`module:name` of a function `(values, folder) -> result`, both JSON objects."""
+    cells: tuple[Path, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables that the process has beside its parent's."""
+
+    @property
+    def command(self) -> list[str]:
+        """What is submitted."""
+        places = [str(cell.absolute()) for cell in self.cells]
+        return [sys.executable, "-m", "dhn.jobs.worker", self.function, *places]
+
+    def left(self) -> tuple[Path, ...]:
+        """Cells without a result or an error, the one that was being computed first."""
+        return tuple(c for c in self.cells if not finished(c) and not (c / ERROR).is_file())
+
+
+def finished(cell: Path) -> bool:
+    """Whether this cell has its result."""
+    return (cell / RESULT).is_file()
+
+
+def failure(cell: Path) -> str | None:
+    """Why this cell failed when it was last tried, in one line."""
+    try:
+        lines = (cell / ERROR).read_text(encoding="utf-8").strip().splitlines()
+    except FileNotFoundError:
+        return None
+    return lines[-1] if lines else "no reason was given"
+
+
+def give_up(cell: Path, why: str) -> None:
+    """Write down that this cell failed."""
+    with atomic_path(cell / ERROR) as temporary:
+        temporary.write_text(why + "\n", encoding="utf-8")
+
+
+def lay_out(cells: Mapping[Path, Mapping[str, Any]]) -> None:
+    """Make the folder of every cell, with what is to be computed in it."""
+    for place, values in cells.items():
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{place} cannot be made: {error.strerror}.") from error
+        write_json(values, place / CELL, digits=None)
+
+
+def environment(folder: Path, xla_flags: str = "") -> tuple[tuple[str, str], ...]:
+    """One thread a process, and compiled programs shared through `folder`."""
+    cache = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(folder.absolute() / "compiled")
+    flags = (os.environ.get("XLA_FLAGS", ""), xla_flags, SETTINGS["XLA_FLAGS"])
+    changes = {"JAX_COMPILATION_CACHE_DIR": cache, "XLA_FLAGS": " ".join(filter(None, flags))}
+    return tuple({**SETTINGS, **changes}.items())
+
+
+def plain(value: Any, digits: int | None = 6) -> Any:
+    """For JSON: six significant digits are enough, and a missing number is null."""
+    if isinstance(value, Mapping):
+        return {key: plain(x, digits) for key, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(x, digits) for x in value]
+    if isinstance(value, float):
+        kept = value if digits is None else float(f"{value:.{digits}g}")
+        return kept if math.isfinite(value) else None
+    return value
+
+
+def write_json(values: Any, path: Path, indent: int | None = None, digits: int | None = 6) -> None:
+    """Whole or not at all."""
+    with atomic_path(path) as temporary:
+        text = json.dumps(plain(values, digits), indent=indent, allow_nan=False)
+        temporary.write_text(text, encoding="utf-8")
+
+
+def results(cells: Sequence[Path]) -> list[dict[str, Any]]:
+    """The results there are, in this order."""
+    return [
+        json.loads((cell / RESULT).read_text(encoding="utf-8")) for cell in cells if finished(cell)
+    ]

@@ -1,0 +1,1 @@
+"""The settings of other packages' papers, their published numbers, and rivals in one harness."""

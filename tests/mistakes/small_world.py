@@ -1,0 +1,84 @@
+"""Data that is good, and data that is wrong in one way each."""
+
+from pathlib import Path
+
+import numpy as np
+
+import dhn
+from dhn.trajectories.container import Trajectories
+
+
+def pendulums() -> Trajectories:
+    """Eight pendulums with 41 states, closed form for small angles."""
+    rng = np.random.default_rng(0)
+    length = rng.uniform(0.5, 1.0, (8, 1))
+    frequency, phase = np.sqrt(0.981 / length), rng.uniform(0, 6, (8, 1))
+    t = 0.1 * np.arange(41)
+    q, p = np.cos(frequency * t + phase), -frequency * np.sin(frequency * t + phase)
+    params = {"l": length[:, 0], "g": np.full(8, 0.981)}
+    return Trajectories(
+        q=q[..., None], p=p[..., None], t=t, names=("theta",), angles=(True,), params=params
+    )
+
+
+def oscillator_runs() -> Trajectories:
+    """Positions of a damped oscillator, as an instrument gives them."""
+    t = 0.05 * np.arange(160)
+    noise = 1e-3 * np.random.default_rng(0).normal(size=160)
+    return Trajectories(q=(0.5 * np.exp(-0.02 * t) * np.cos(3 * t) + noise)[None, :, None], t=t)
+
+
+def write_data(folder: Path) -> None:
+    """Every file that the tables name."""
+    good = pendulums()
+    few = good[:2]
+    nothing = np.full_like(few.q, np.nan)
+    half = np.where(np.arange(2)[:, None, None] == 0, np.nan, few.q)
+    two = np.concatenate([few.q, few.p], axis=-1)
+    uneven = np.sort(np.random.default_rng(0).uniform(0, 3, 41))
+    made = {
+        "d": good,
+        "pos": oscillator_runs(),
+        "short": few[:, :4],
+        "one": good[:1, :1],
+        "nan": few.replace(q=nothing, p=nothing, known=np.zeros((2, 41), bool)),
+        "half": few.replace(q=half, p=half, known=np.isfinite(half[..., 0])),
+        "double": Trajectories(q=two, p=two, t=few.t, names=("a", "b")),
+        "coarse": good.resample(4),
+        "other-step": good.replace(t=0.033 * np.arange(41)),
+        "huge": few.replace(q=few.q * 1e200),
+        "long-times": few.replace(t=few.t * 1e12),
+        "uneven": few.replace(t=uneven),
+        "still": good.replace(q=np.ones_like(good.q), p=np.zeros_like(good.q)),
+        "positions": few.replace(p=None),
+    }
+    for name, data in made.items():
+        dhn.write(data, folder / f"{name}.npz")
+    raw = {
+        "empty.npz": b"", "empty.csv": b"", "text.npz": b"hello", "binary.csv": bytes(range(256)),
+        "header.csv": b"trajectory,t,q\n", "noending": b"x", "a.txt": b"1 2 3\n",
+        "words.csv": b"t,q\n0,a\n1,b\n", "ragged.csv": b"t,q\n0,1\n1\n",
+        "twice.csv": b"t,t,q\n0,0,1\n", "back.csv": b"t,q\n1,0\n0,1\n",
+        "syntax.py": b"def f(\n", "missing.py": b"import nothere_at_all\n", "exits.py": b"exit()\n",
+        "object.py": b"x = 1\n", "list.toml": b"steps = [1, 2]\n", "bad.toml": b"steps = \n",
+        "unknown.toml": b"stepz = 3\n",
+    }  # fmt: skip
+    vector = (
+        "import dhn\n"
+        "s = dhn.System(name='s', coordinates=('x',), params={}, initial={},\n"
+        "               hamiltonian=lambda q, p, params: p)\n"
+    )
+    for name, content in {**raw, "vector.py": vector.encode()}.items():
+        (folder / name).write_bytes(content)
+
+
+def damaged(content: bytes, how: str) -> bytes:
+    """A file cut in half, with one bit flipped, with other contents, or without any."""
+    flipped = bytearray(content)
+    flipped[len(content) * 3 // 4] ^= 4
+    return {
+        "cut": content[: len(content) // 2],
+        "flipped": bytes(flipped),
+        "junk": b"hello world",
+        "empty": b"",
+    }[how]
