@@ -193,14 +193,13 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits, few_win
     shapes = model.window_shapes
     live = [i for i in stages if shapes[i].reach < states.q.shape[1]]
     starts = {i: _window_starts(states.q.shape[1], shapes[i], most) for i in live}
+    # Residuals look at clean windows, so what unknown states hold must not reach them as NaN.
+    states = StateBlock(jnp.nan_to_num(states.q), jnp.nan_to_num(states.p))
     windows = {i: _all_windows(states, shapes[i], starts[i]) for i in live}
     weights = {i: _complete(known, shapes[i])[:, starts[i]] for i in live}
-    # Residuals look at clean windows, so what unknown states hold must not reach them as NaN.
-    windows = jax.tree.map(lambda x: jnp.nan_to_num(x), windows)
-
     if few_windows is not None:
-        chosen = {i: _glances(windows[i], weights[i], few_windows) for i in live}
-        windows, weights = ({i: chosen[i][j] for i in live} for j in range(2))
+        for i in live:
+            windows[i], weights[i] = _glances(windows[i], weights[i], few_windows)
 
     def residuals(u, windows=windows, weights=weights):
         z = mean + u @ basis.T
@@ -213,8 +212,9 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits, few_win
         return jnp.concatenate(rows, axis=1) / noise
 
     if start is None:
-        glances = {i: _glances(windows[i], weights[i], GLANCES) for i in live}
-        few, weight = ({i: glances[i][j] for i in live} for j in range(2))
+        few, weight = dict(windows), dict(weights)
+        for i in live:
+            few[i], weight[i] = _glances(windows[i], weights[i], GLANCES)
 
         def score(u):
             u = jnp.broadcast_to(u, (n, r))

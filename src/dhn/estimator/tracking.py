@@ -108,8 +108,8 @@ class Tracker:
         trained = self._trained
         self._seen.append((t, q, p))
         times, qs, ps = (np.array(x) for x in zip(*self._seen, strict=True))
-        momenta = {trained.momenta: ps[None]}
-        data = Trajectories(q=qs[None], t=times, **momenta, noise=self._given)
+        data = Trajectories(q=qs[None], t=times, noise=self._given)
+        data = data.replace(**{trained.momenta: ps[None]})
         # The smoother needs a few windows, also if there are fewer measurements.
         asked = ask(trained, extended(data, self._lag, self.time_step))
         asked = dataclasses.replace(asked, place=asked.place[:, : len(times)])
@@ -172,7 +172,7 @@ class Tracker:
             miss = (measured - before.state)[known]
             square = float(miss @ np.linalg.solve(expected[np.ix_(known, known)], miss))
             innovation = square / known.sum()
-            self._outside.append(square > chi2.isf(RARE, known.sum()))
+            self._outside.append(bool(square > chi2.isf(RARE, known.sum())))
             filter.correct(back, measured, np.sqrt(variance))
         return self._answer(t, filter, place - first, filter.estimate(back), innovation)
 

@@ -152,7 +152,7 @@ def diagnose(
     d, values = trained.context.dim, asked.values.astype(codes.dtype)
     states = StateBlock(values[..., :d], values[..., d:])
     places = _places(stage, values.shape[1])
-    complete = asked.known.all(-1)[:, places].all(-1)
+    complete = np.all(asked.known[:, places], axis=(-2, -1))
     if not complete.any():
         return None
 

@@ -15,9 +15,10 @@ def persistence(observed: Trajectories, steps: int) -> Trajectories:
     """Every later state is the last one observed."""
 
     def repeat(x):
-        return None if x is None else np.repeat(x[:, -1:], steps, axis=1)
+        return np.repeat(x[:, -1:], steps, axis=1)
 
-    return extended(observed, repeat(observed.q), repeat(observed.momenta))
+    momenta = None if observed.momenta is None else repeat(observed.momenta)
+    return extended(observed, repeat(observed.q), momenta)
 
 
 @final
@@ -80,7 +81,7 @@ class LinearDMD:
 def extended(
     observed: Trajectories,
     q: Float[np.ndarray, "n steps d"],
-    momenta: Float[np.ndarray, "n steps d"],
+    momenta: Float[np.ndarray, "n steps d"] | None,
 ) -> Trajectories:
     """The observed states followed by predicted ones, which are not known, on the same grid."""
     steps, h = q.shape[1], observed.time_step

@@ -242,7 +242,8 @@ def iterate(
 
     def body(carry):
         at, trial, promise, damping, sigma, taken, done, count = carry
-        point = look(*trial, ~done)
+        states, code = trial
+        point = look(states, code, ~done)
         value, best = objective(point, sigma), objective(at, sigma)
         better = (value <= best) & jnp.isfinite(value) & ~done
         at = choose(better, point, at)

@@ -137,7 +137,7 @@ class Filter:
         values, weight = (np.pad(x[:count], more)[None] for x in (self._values, self._weight))
         between = nothing_between(*values.shape)
         question = Question(values, weight, guess, np.array([states]), between)
-        frame = Frame(self._prior.mean, self._prior.basis)
+        frame = Frame(jnp.asarray(self._prior.mean), jnp.asarray(self._prior.basis))
         return self._model, question, self._code[None], frame, self._summary
 
     def _solve(self, most: int) -> None:
