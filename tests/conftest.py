@@ -1,7 +1,9 @@
 """Settings of every test run; made before JAX is first imported."""
 
+import gc
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,18 @@ def no_signal_leaks():
     before = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     assert {number: signal.getsignal(number) for number in SIGNALS} == before
+
+
+MAPS = Path("/proc/self/maps")
+MOST_MAPS = 25_000
+"""Memory maps of a worker. Every compiled program takes a few, and beyond the kernel's limit
+(65,530 by default) the compiler ends the process with a segmentation fault."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_programs():
+    """After a file, compiled programs are dropped if there are many; the next ones reload them."""
+    yield
+    if "jax" in sys.modules and MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
