@@ -82,7 +82,7 @@ def run(args: Arguments) -> Result:
         with waiting("forecasting", enabled=not args.json) as report:
             save_pieces(in_parts(data, predict, report), args.output, len(data))
         ids, count = data.ids, len(data)
-    fits, results = np.concatenate(fit), np.array(result)
+    fits = np.concatenate(fit)
     values: dict[str, Any] = {
         "output": str(args.output),
         "trajectories": count,
@@ -91,7 +91,7 @@ def run(args: Arguments) -> Result:
         "seconds": time.perf_counter() - start,
         "fit": {"median": float(np.median(fits)), "worst": float(fits.max())},
         "results": {ids[k]: x.name for k, x in enumerate(result)},
-        "warning": warning(results, ids),
+        "warning": warning(result, ids),
     }
     if metrics:
         values["against_data"] = joined(metrics).summary()

@@ -56,11 +56,12 @@ def run(args: Arguments) -> Result:
         def ask(part, _):
             found = model.reconstruct(part)
             truth = part.params.get(args.target, np.full(len(part), np.nan))
-            return *found.parameters[args.target], truth, np.array(found.result)
+            return *found.parameters[args.target], truth, found.result
 
         with waiting("fitting codes", enabled=not args.json) as report:
             parts = zip(*in_parts(data, ask, report), strict=True)
-            estimate, errors, truth, result = (np.concatenate(x) for x in parts)
+            *arrays, result = (list(x) for x in parts)
+            estimate, errors, truth = (np.concatenate(x) for x in arrays)
         ids = data.ids
     values: dict[str, Any] = {
         "target": args.target,
@@ -68,7 +69,7 @@ def run(args: Arguments) -> Result:
         "estimates": dict(zip(ids, estimate.tolist(), strict=True)),
         "standard_errors": dict(zip(ids, errors.tolist(), strict=True)),
         "probe_error": probe.error,
-        "warning": warning(result, ids),
+        "warning": warning([x for part in result for x in part], ids),
     }
     if np.isfinite(truth).any():
         error, spread = np.nanmean((estimate - truth) ** 2), np.nanvar(truth)

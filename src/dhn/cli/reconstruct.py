@@ -73,7 +73,7 @@ def run(args: Arguments) -> Result:
         "fit": {"median": float(np.median(fits)), "worst": float(fits.max())},
         "results": {id: x.name for id, x in zip(ids, result, strict=True)},
         "parameters": parameters,
-        "warning": warning(np.array(result), ids),
+        "warning": warning(result, ids),
     }
     return Result(values, lambda console: _draw(console, values))
 
