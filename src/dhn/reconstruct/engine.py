@@ -211,10 +211,8 @@ def _better(path: _Path, rows: Int[np.ndarray, " k"], other: _Path) -> _Path:
 
 def double(model: AbstractForecaster) -> AbstractForecaster:
     """The same weights in double precision."""
-    return jax.tree.map(
-        lambda x: jax.device_put(np.asarray(x, np.float64)) if eqx.is_inexact_array(x) else x,
-        model,
-    )
+    wide = lambda x: jax.device_put(np.asarray(x, np.float64))  # noqa: E731
+    return jax.tree.map(lambda x: wide(x) if eqx.is_inexact_array(x) else x, model)
 
 
 def padded_length(states: int) -> int:
@@ -267,11 +265,9 @@ class _Job:
     def question(self, part, states: int) -> tuple[Question, CodeGaussian, Float[Array, " k"]]:
         values, weight, guess, between, gaussian = part
         # NumPy, since every operation of JAX outside a compiled program is a program of its own.
-        length = np.full(values.shape[0], states)
-        sigma = np.full(
-            values.shape[0], residual_deviation(self.model, self.prior.noise, values.shape[2])
-        )
-        length, sigma = jax.device_put((length, sigma))
+        size = residual_deviation(self.model, self.prior.noise, values.shape[2])
+        n = values.shape[0]
+        length, sigma = jax.device_put((np.full(n, states), np.full(n, size)))
         return Question(values, weight, guess, length, between), gaussian, sigma
 
     def parts(self, rows, guess: Float[np.ndarray, "k S m"], gaussian: CodeGaussian):
