@@ -20,6 +20,7 @@ COMMANDS = (
     "simulate",
     "inspect",
     "import",
+    "convert",
     "train",
     "forecast",
     "interpolate",

@@ -2,10 +2,11 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 if TYPE_CHECKING:
     from dhn.estimator import AbstractEstimator, Mechanics
+    from dhn.files import StoredTrajectories
     from dhn.trajectories import Trajectories
 
 
@@ -25,10 +26,32 @@ def use_cache() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
 
 
-def open_run(run: Path, data: Path) -> "tuple[AbstractEstimator | Mechanics, Trajectories]":
-    """The trained model of a run folder and a file of trajectories to use it on."""
+@overload
+def open_run(
+    run: Path, data: Path, in_pieces: Literal[False] = False
+) -> "tuple[AbstractEstimator | Mechanics, Trajectories]": ...
+
+
+@overload
+def open_run(
+    run: Path, data: Path, in_pieces: Literal[True]
+) -> "tuple[AbstractEstimator | Mechanics, Trajectories | StoredTrajectories]": ...
+
+
+def open_run(run: Path, data: Path, in_pieces: bool = False) -> Any:
+    """The trained model of a run folder and trajectories to use it on.
+
+    Arguments:
+        run: Folder of a trained model.
+        data: File of trajectories.
+        in_pieces: Whether a .zarr folder is opened, not read.
+
+    Returns:
+        Both.
+    """
     from dhn.estimator import load
-    from dhn.files import read
+    from dhn.files import open, read
+    from dhn.files.stored import is_store
 
     use_cache()
-    return load(run), read(data)
+    return load(run), open(data) if in_pieces and is_store(data) else read(data)

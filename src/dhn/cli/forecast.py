@@ -1,14 +1,17 @@
 """`dhn forecast`: see the first states of new trajectories, predict the next."""
 
 import dataclasses
-from typing import Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 from annotated_types import Ge
 
 from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from dhn.evaluation.metrics import Metrics
 
 
 @final
@@ -36,53 +39,79 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Fit a code to each observed prefix, slide the model forward, write the joined states."""
-    check_output(args.output, inputs=(args.data,), endings=TRAJECTORIES)
+    check_output(args.output, inputs=(args.data,), endings=(*TRAJECTORIES, ZARR))
 
     import time
 
     import numpy as np
 
     from dhn.cli.compilation import open_run
-    from dhn.cli.parts import in_parts, joined
+    from dhn.cli.parts import in_parts, saving
     from dhn.cli.waiting import waiting
     from dhn.estimator.answers import extended, keep_known
     from dhn.estimator.reconstruction import warning
     from dhn.evaluation.metrics import compare
 
-    model, data = open_run(args.run, args.data)
-    if data.q.shape[1] < args.observe:
+    model, data = open_run(args.run, args.data, in_pieces=True)
+    if data.states < args.observe:
         raise UserError(
             f"--observe {args.observe}, but the trajectories of {args.data} have only "
-            f"{data.q.shape[1]} states."
+            f"{data.states} states."
         )
     start = time.perf_counter()
 
     def predict(part, number):
-        asked = extended(part, args.steps, model.time_step)
+        asked = extended(part[:, : args.observe], args.steps, model.time_step)
         answer = model.reconstruct(asked, samples=args.samples, seed=args.seed + number)
-        return keep_known(asked, answer.trajectories), answer.fit, answer.result
+        found = keep_known(asked, answer.trajectories)
+        save(found)
+        later = part.states > args.observe and part.known[:, args.observe :].any()
+        against = compare(found, part) if later else None
+        return found.ids, answer.fit, answer.result, against
 
-    with waiting("forecasting", enabled=not args.json) as report:
-        answers = in_parts(data[:, : args.observe], predict, report)
-    found = joined([answer[0] for answer in answers])
+    with waiting("forecasting", enabled=not args.json) as report, saving(args.output) as save:
+        answers = list(in_parts(data, predict, report))
+    ids = tuple(x for answer in answers for x in answer[0])
     fit = np.concatenate([answer[1] for answer in answers])
-    result = np.array([x for answer in answers for x in answer[2]])
-    elapsed = time.perf_counter() - start
-    with waiting(f"writing {args.output}", enabled=not args.json):
-        save_result(found, args.output)
+    result = [x for answer in answers for x in answer[2]]
     values: dict[str, Any] = {
         "output": str(args.output),
-        "trajectories": len(found),
+        "trajectories": len(ids),
         "observed": args.observe,
         "predicted": args.steps,
-        "seconds": elapsed,
+        "seconds": time.perf_counter() - start,
         "fit": {"median": float(np.median(fit)), "worst": float(fit.max())},
-        "results": {data.ids[k]: x.name for k, x in enumerate(result)},
-        "warning": warning(result, data.ids),
+        "results": {ids[k]: x.name for k, x in enumerate(result)},
+        "warning": warning(np.array(result), ids),
     }
-    if data.q.shape[1] > args.observe and data.known[:, args.observe :].any():
-        values["against_data"] = compare(found, data).summary()
+    against = [answer[3] for answer in answers if answer[3] is not None]
+    if against:
+        values["against_data"] = _summary(against)
     return Result(values, lambda console: _draw(console, values))
+
+
+def _summary(parts: "list[Metrics]") -> dict[str, Any]:
+    """The summary of all parts: means are weighted by trajectories, drift is a median of medians.
+
+    A part is 2048 trajectories, and units of coordinates that are no angles are each part's own.
+    """
+    import numpy as np
+
+    found = [part.summary() for part in parts]
+    if len(found) == 1:
+        return found[0]
+    errors = np.concatenate([part.per_trajectory for part in parts])
+    weights = [len(part.per_trajectory) for part in parts]
+    both = dict(found[0])
+    for name in ("mse", "mse_physical", "energy_mse"):
+        if name in both:
+            both[name] = float(np.average([x[name] for x in found], weights=weights))
+    if both.get("energy_drift") is not None:
+        both["energy_drift"] = float(np.median([x["energy_drift"] for x in found]))
+    blown = sum(x["blow_ups"] for x in found)
+    return both | {
+        "median": float(np.median(errors)), "worst": float(errors.max()), "blow_ups": blown,
+    }  # fmt: skip
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
