@@ -26,6 +26,8 @@ class Arguments:
 
     If the data were split by `dhn import`, the file NAME-validation beside NAME-train sets the
     error bars; `--validation` names another one, or none.
+
+    A .zarr folder of more than 4096 trajectories is read in pieces while training goes on.
     """
 
     data: Data
@@ -64,10 +66,15 @@ def run(args: Arguments) -> Result:
     from dhn.cli.compilation import use_cache
     from dhn.estimator import DHN, wants_mechanics
     from dhn.estimator.storage import check_run_folder
-    from dhn.files import read
+    from dhn.files import open, read
+    from dhn.files.stored import is_store
+    from dhn.training.pools import Pooling
 
     use_cache()
-    data = read(args.data)
+    stored = open(args.data) if is_store(args.data) else None
+    if stored is not None and len(stored) <= Pooling().trajectories:
+        stored = None
+    data = read(args.data) if stored is None else stored[:1]
     check_run_folder(args.output, args.resume)
     held = _validation(args)
     kept = None if held is None else read(held)
@@ -79,15 +86,20 @@ def run(args: Arguments) -> Result:
             print(note, flush=True)
     source = describe(
         args.output,
-        train=(args.data, data),
+        train=(args.data, data if stored is None else stored),
         validation=None if held is None or kept is None else (held, kept),
     )
     if wants_mechanics(data) and args.preset == "default" and args.start is None:
+        if stored is not None:
+            raise UserError(
+                f"{args.data} has no momenta, and mechanics are fitted in memory; convert a part "
+                f"of it, or choose a preset of a network."
+            )
         return _mechanics(args, data, kept, budget, options, source, notes)
     start = None if args.start is None else _start(args)
     preset = args.preset if start is None else start.config
     model = DHN(preset, **{**options, "seed": args.seed}).fit(
-        data, steps=args.steps, budget=budget, directory=args.output, resume=args.resume,
+        data if stored is None else stored, steps=args.steps, budget=budget, directory=args.output, resume=args.resume,
         progress=not args.json, calibrate=True, validation=kept, source=source, start=start,
     )  # fmt: skip
     found = {

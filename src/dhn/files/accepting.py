@@ -40,10 +40,11 @@ def as_trajectories(data: TrajectoriesLike) -> Trajectories:
     """Whatever a person has, as trajectories.
 
     Arguments:
-        data: `Trajectories`; a list of them; trajectories on disk, which are read whole; the path of a file that `read` understands; a pandas
-            (or polars) DataFrame or an xarray Dataset with the names that `to_dataframe` and
-            `to_xarray` use; or a dict of arrays `t` (T,), `q` (n, T, d), and perhaps `p`, `v`,
-            `known` and parameters (n,). Missing numbers are NaN.
+        data: `Trajectories`; a list of them; trajectories on disk, which are read whole; the path
+            of a file that `read` understands; a pandas (or polars) DataFrame or an xarray Dataset
+            with the names that `to_dataframe` and `to_xarray` use; or a dict of arrays `t` (T,),
+            `q` (n, T, d), and perhaps `p`, `v`, `known` and parameters (n,). Missing numbers are
+            NaN.
 
     Returns:
         The trajectories; a `UserError` for anything else.

@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, final
@@ -132,16 +132,32 @@ class StoredTrajectories:
         first, last, _ = rows.indices(len(self))
         if first >= last:
             raise UserError(f"no trajectories in {rows}; there are {len(self)}.")
+        return self._read([(first, last)])
+
+    def chunks(self, numbers: Sequence[int]) -> Trajectories:
+        """The trajectories of these chunks, one chunk after the other.
+
+        Arguments:
+            numbers: Chunk 0 holds the first `chunk` trajectories, and so on.
+
+        Returns:
+            Trajectories in memory.
+        """
+        size = self.chunk
+        return self._read([(size * k, min(size * (k + 1), len(self))) for k in numbers])
+
+    def _read(self, parts: Sequence[tuple[int, int]]) -> Trajectories:
         names = {"q", "known", "ids", *self.header["fields"]} - set(FIXED)
         names |= {x for x in ("t", "params", *QUANTILES) if x in self._arrays}
-        fields: dict[str, Any] = {
-            name: self._get(name, self._index(name, first, last))
-            for name in names - self._fixed.keys()
-        }
+        fields: dict[str, Any] = {}
+        for name in names - self._fixed.keys():
+            found = [self._get(name, self._index(name, *part)) for part in parts]
+            axis = 1 if name in QUANTILES else 0
+            fields[name] = found[0] if len(found) == 1 else np.concatenate(found, axis)
         fields |= self._fixed
         labels = [bytes(x).rstrip(b"\0").decode() for x in fields.pop("ids")]
         header = self.header | {"ids": unique(labels)}
-        params = fields.pop("params", np.empty((last - first, 0)))
+        params = fields.pop("params", np.empty((len(labels), 0)))
         fields["params"] = dict(zip(header["params"], params.T, strict=True))
         for name in QUANTILES:
             levels = header[f"{name[0]}_levels"]

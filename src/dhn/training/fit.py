@@ -1,5 +1,7 @@
 """`fit`: train any model on trajectories, for so many steps or so much time, resumably."""
 
+import contextlib
+import tempfile
 from pathlib import Path
 
 import jax
@@ -7,11 +9,13 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.checks import seconds
+from dhn.files.stored import StoredTrajectories
 from dhn.models.contract import AbstractModel
 from dhn.training.config import TrainingConfig
 from dhn.training.interrupt import watch_signals
 from dhn.training.lock import lock_run
 from dhn.training.pace import CHUNK_SECONDS
+from dhn.training.pools import Pooling, Pools
 from dhn.training.progress import open_progress
 from dhn.training.session import FitResult as FitResult
 from dhn.training.session import Options, Session
@@ -33,6 +37,8 @@ def fit(
     checkpoint_seconds: float = 30.0,
     chunk_seconds: float = CHUNK_SECONDS,
     codes: Float[np.ndarray, "n k"] | None = None,
+    stored: StoredTrajectories | None = None,
+    pooling: Pooling | None = None,
 ) -> FitResult:
     """Train `model` on `data`, for `config.steps` steps or for about `budget` seconds.
 
@@ -51,6 +57,9 @@ def fit(
     `codes`, one row a trajectory, are where the codebook begins instead of the recipe's start: a
     warm start goes with a model whose weights belong to them.
 
+    With `stored`, training is on those trajectories, in pools that fit into memory (`pools`), and
+    `data` is a sample of them.
+
     The last weights are returned, where the learning rate has come to rest, unless an earlier
     validation loss was less than half as large.
     """
@@ -62,9 +71,18 @@ def fit(
         open_progress(progress) as shown,
         # Without a folder nothing can be saved, and a signal keeps its usual meaning.
         watch_signals(directory is not None) as interruption,
+        contextlib.ExitStack() as stack,
     ):
+        pools = None
+        if stored is not None:
+            scratch = directory or stack.enter_context(tempfile.TemporaryDirectory())
+            pools = Pools(
+                stored, scaler, tuple(model.training_shapes), config, Path(scratch),
+                model.latent_size, pooling or Pooling(),
+            )  # fmt: skip
+            stack.callback(pools.close)
         session = Session(
-            model, data, scaler, config, budget, directory, resume, shown, options, codes
+            model, data, scaler, config, budget, directory, resume, shown, options, codes, pools
         )
         session.train(interruption)
         return session.result()

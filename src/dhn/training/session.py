@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from dhn.errors import UserError
 from dhn.models.contract import AbstractModel
@@ -19,11 +19,12 @@ from dhn.training.config import TrainingConfig
 from dhn.training.history import History, Record
 from dhn.training.interrupt import Interruption, TrainingInterrupted
 from dhn.training.pace import CLOCKS, MARGIN, Chunks, Plan, measure_speed, take_steps
-from dhn.training.prepare import make_context, prepare, usable_states
+from dhn.training.pools import Pool, Pools, whole_pool
+from dhn.training.prepare import make_context
 from dhn.training.progress import AbstractProgress
 from dhn.training.schedule import learning_rate
 from dhn.training.step import Run, StepLog, TrainState, initial_state, windows_per_step
-from dhn.training.validation import Validator, choose_split
+from dhn.training.validation import Validator
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 
@@ -50,7 +51,7 @@ class FitResult:
     model: AbstractModel
     """With the averaged weights if the configuration asks for an average."""
     codes: Float[np.ndarray, "n k"]
-    """The latent code of every training trajectory, in the data's order."""
+    """The latent code of every trajectory of `trajectories`."""
     noise: float
     """Root mean square residual of training windows, in units of a typical change."""
     steps: int
@@ -61,6 +62,10 @@ class FitResult:
     """Validation loss of the returned model."""
     chosen: str
     """"last" or "best": which weights these are."""
+    trajectories: Trajectories
+    """Those that `codes` belong to: the training set, or the last pool of one on disk."""
+    held_out: Bool[np.ndarray, " n"]
+    """Which of them no step has seen."""
 
 
 @final
@@ -86,17 +91,19 @@ class Session:
         shown: AbstractProgress,
         options: Options,
         codes: Float[np.ndarray, "n k"] | None = None,
+        pools: Pools | None = None,
     ):
         self.clock = CLOCKS[config.clock]
         self.started = self.clock()
         self.config, self.shown, self.options = config, shown, options
         context = make_context(data, scaler)
         shapes = tuple(model.training_shapes)
-        split = choose_split(usable_states(data), shapes, config.validation, config.seed)
-        arrays = prepare(data, scaler, shapes, config.precision, split.train)
-        self.validator = Validator(
-            data, scaler, shapes, split, arrays, config.precision, config.seed
-        )
+        self.pools = pools
+        if pools is None:
+            self.pool = whole_pool(data, scaler, shapes, config)
+        else:
+            self.pool = pools.load(0)
+        arrays = self.pool.arrays
         self.static = eqx.filter(model, eqx.is_inexact_array, inverse=True)
         self.run = Run(
             static=self.static,
@@ -106,6 +113,8 @@ class Session:
             total_steps=jnp.asarray(config.steps, jnp.int32),
         )
         self.state = initial_state(model, arrays.states.q.shape[0], config, codes)
+        if pools is not None:
+            self._take_codes()
         self.plan = Plan(config.steps, budget)
         self.planned = budget is None
         self.chunks = Chunks(1, options.chunk_seconds)
@@ -120,6 +129,14 @@ class Session:
         self.description = (
             {} if directory is None else describe(model, data, scaler, context, config)
         )
+        if pools is not None and directory is not None:
+            self.description |= {
+                "trajectories": len(pools.stored),
+                "data": pools.stored.fingerprint(),
+                "training": {
+                    **config.model_dump(mode="json"), "pools": dataclasses.asdict(pools.pooling)
+                },
+            }  # fmt: skip
         if self.checkpoints is not None:
             self._open_run(resume)
 
@@ -128,6 +145,9 @@ class Session:
         self.checkpoints.discard_unfinished()
         if not self.checkpoints.paths():
             self.history.clear()
+            if self.pools is not None:
+                self.pools.clear()
+                self._take_codes()
             return
         if not resume:
             raise UserError(
@@ -145,8 +165,37 @@ class Session:
         self.planned = True
         self.best, self.seconds_before = metadata["best"], metadata["seconds"]
         self.validations = metadata["validations"]
+        if self.pools is not None:
+            self._use(self.pools.load(metadata["pool"]))
         self.history.restore(self.step)
         self.shown.say(f"resuming at step {self.step} of {self.plan.total_steps}")
+
+    @property
+    def validator(self) -> Validator:
+        return self.pool.validator
+
+    def _use(self, pool: Pool) -> None:
+        self.pool = pool
+        self.run = self.run._replace(data=pool.arrays)
+
+    def _take_codes(self) -> None:
+        assert self.pools is not None
+        book = self.pools.codes(self.pool)
+        self.state = eqx.tree_at(lambda state: state.codebook, self.state, book)
+
+    def _pool_end(self) -> int:
+        """The step after which another pool follows."""
+        if self.pools is None:
+            return self.plan.total_steps
+        return (self.pool.number + 1) * self.pools.pooling.steps
+
+    def _next_pool(self) -> None:
+        """Keep the codes of this pool (the checkpoint first, see `pools`) and take the next one."""
+        assert self.pools is not None
+        self._save()
+        self.pools.keep(self.pool, self.state.codebook)
+        self._use(self.pools.load(self.pool.number + 1))
+        self._take_codes()
 
     @property
     def step(self) -> int:
@@ -170,6 +219,8 @@ class Session:
         while self.step < self.plan.total_steps:
             if interruption:
                 self._stop(interruption)
+            if self.pools is not None and self.step >= self._pool_end():
+                self._next_pool()
             self._chunk()
 
     def _reserve(self) -> float:
@@ -202,7 +253,7 @@ class Session:
 
     def _chunk(self) -> None:
         stop = self._next_validation() if self.validator.enabled else self.plan.total_steps
-        steps = self.chunks.length(stop - self.step)
+        steps = self.chunks.length(min(stop, self._pool_end()) - self.step)
         run = self.run._replace(total_steps=jnp.asarray(self.plan.total_steps, jnp.int32))
         self.state, log, seconds = take_steps(run, self.state, steps)
         if not bool(log.finite):
@@ -254,7 +305,7 @@ class Session:
         """Keep this state if it is the best so far."""
         if self.best is not None and not validation < self.best["validation"]:
             return
-        self.best = {"step": self.step, "validation": validation}
+        self.best = {"step": self.step, "validation": validation, "pool": self.pool.number}
         if self.checkpoints is None:
             self.best_state = jax.tree.map(np.asarray, self.state)
         else:
@@ -270,6 +321,7 @@ class Session:
             "seconds": self.elapsed,
             "best": self.best,
             "validations": self.validations,
+            "pool": self.pool.number,
         }
 
     def _save(self) -> Path | None:
@@ -301,6 +353,8 @@ class Session:
 
     def result(self) -> FitResult:
         state, chosen = self.state, "last"
+        if self.pools is not None:
+            self.pools.keep(self.pool, state.codebook)
         validation = self.history.records[-1].get("validation") if self.history.records else None
         if (
             self.best is not None
@@ -309,6 +363,8 @@ class Session:
         ):
             state, chosen = self._best_state(), "best"
             validation = self.best["validation"]
+            if self.pools is not None:
+                self._use(self.pools.load(self.best["pool"]))
         model, book = self.model(state), self._codes(state)
         return FitResult(
             model=model,
@@ -319,6 +375,8 @@ class Session:
             history=self.history.records,
             validation=validation,
             chosen=chosen,
+            trajectories=self.pool.data,
+            held_out=self.validator.split.held_out,
         )
 
     def _best_state(self) -> TrainState:
