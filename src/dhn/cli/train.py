@@ -50,12 +50,34 @@ class Arguments:
     """Begin with the weights of this trained model, or of pretrained:NAME."""
     validation: Annotated[Path | None, tyro.conf.arg(metavar="FILE|none")] = None
     """Trajectories kept from training, on which the error bars of forecasts are set."""
+    coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
+    """Train with several processes: where the first one listens. `srun` needs none of the three."""
+    processes: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
+    """How many processes there are."""
+    rank: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Number of this process, from 0; the first one writes."""
     seed: Seed = 0
     json: Json = False
 
 
 def run(args: Arguments) -> Result:
     """Read, train with checkpoints, leave the model in the folder."""
+    from dhn.cli.processes import find_peers, together
+
+    peers = find_peers(args.coordinator, args.processes, args.rank)
+    if peers is None:
+        return _train(args)
+    if args.budget is not None:
+        raise UserError("several processes take --steps, not --budget: their clocks differ.")
+    lost = (
+        f"another process of this training has ended, or cannot be reached; start all of them "
+        f"again with --resume, and the training goes on from the last checkpoint in {args.output}"
+    )
+    found = together(peers, lambda: _train(args), lost, args.json)
+    return found if peers.rank == 0 else Result({}, lambda console: None, silent=True)
+
+
+def _train(args: Arguments) -> Result:
     if args.steps is not None and args.budget is not None:
         raise UserError("give --steps or --budget, not both.")
     budget = None if args.budget is None else seconds("--budget", args.budget)
@@ -99,8 +121,9 @@ def run(args: Arguments) -> Result:
     start = None if args.start is None else _start(args)
     preset = args.preset if start is None else start.config
     model = DHN(preset, **{**options, "seed": args.seed}).fit(
-        data if stored is None else stored, steps=args.steps, budget=budget, directory=args.output, resume=args.resume,
-        progress=not args.json, calibrate=True, validation=kept, source=source, start=start,
+        data if stored is None else stored, steps=args.steps, budget=budget,
+        directory=args.output, resume=args.resume, progress=not args.json, calibrate=True,
+        validation=kept, source=source, start=start,
     )  # fmt: skip
     found = {
         "run": str(args.output),

@@ -19,6 +19,7 @@ from dhn.files.stored import StoredTrajectories
 from dhn.models.config import Config, DHNConfig
 from dhn.models.presets import get_preset
 from dhn.training.config import TrainingConfig
+from dhn.training.devices import is_first_process
 from dhn.training.pools import Pooling
 
 WARM = 0.1
@@ -125,7 +126,7 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         if source is not None:
             found = dataclasses.replace(found, summary={**found.summary, "data": source})
         self.fitted = found
-        if directory is not None:
+        if directory is not None and is_first_process():
             save(found, directory)
         return self
 
