@@ -21,13 +21,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from cases import CONTEXT, default_sized, recipe, states
-from growth import peak_megabytes
-from timing import arguments, report
 
+from cases import CONTEXT, default_sized, recipe, states
 from dhn.models.dhn import DHNModel
 from dhn.training.devices import Devices, replicated
 from dhn.training.step import Run, TrainingData, initial_state, run_steps
+from growth import peak_megabytes
+from timing import arguments, report
 
 STEPS = 50  # of one call
 TRAJECTORIES = 16_384  # their codes are divided among the processes
