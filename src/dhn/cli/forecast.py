@@ -82,7 +82,7 @@ def run(args: Arguments) -> Result:
         "seconds": time.perf_counter() - start,
         "fit": {"median": float(np.median(fit)), "worst": float(fit.max())},
         "results": {ids[k]: x.name for k, x in enumerate(result)},
-        "warning": warning(np.array(result), ids),
+        "warning": warning(result, ids),
     }
     against = [answer[3] for answer in answers if answer[3] is not None]
     if against:

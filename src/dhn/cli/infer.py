@@ -68,7 +68,7 @@ def run(args: Arguments) -> Result:
         parts = list(in_parts(data, estimate, report))
     ids = [x for part in parts for x in part[0]]
     value, error, truth = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 4))
-    result = np.array([x for part in parts for x in part[3]])
+    result = [x for part in parts for x in part[3]]
     values: dict[str, Any] = {
         "target": args.target,
         "trajectories": len(ids),
