@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dhn.estimator import pretrained as pretrained
     from dhn.files import as_trajectories as as_trajectories
     from dhn.files import from_dataframe as from_dataframe
+    from dhn.files import open as open
     from dhn.files import read as read
     from dhn.files import write as write
     from dhn.systems import SYSTEMS as SYSTEMS
@@ -38,6 +39,7 @@ _WHERE = {
     "from_xarray": "dhn.trajectories",
     "as_trajectories": "dhn.files",
     "from_dataframe": "dhn.files",
+    "open": "dhn.files",
     "read": "dhn.files",
     "write": "dhn.files",
     "DHN": "dhn.estimator",
@@ -60,6 +62,7 @@ __all__ = [
     "from_xarray",
     "get_system",
     "load",
+    "open",
     "pretrained",
     "read",
     "register",

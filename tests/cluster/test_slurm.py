@@ -97,7 +97,7 @@ def test_a_sweep_on_slurm(slurm, tmp_path, monkeypatch):
     # Both were stopped, came back and finished; the warned one saved itself and went on.
     assert trouble.killed is not None and finished(trouble.killed)
     assert trouble.warned is not None and finished(trouble.warned)
-    logs = "".join(path.read_text() for path in (cluster / "slurm").glob("*.err"))
+    logs = "".join(path.read_text() for path in (cluster / "slurm").glob("*_log.*"))
     assert "Exiting gracefully after preemption/timeout" in logs
     counts = [row["state"] for row in status(cluster)]
     assert counts.count("done") == 11 and counts.count("failed") == 1

@@ -114,7 +114,7 @@ def test_training_on_whole_trajectories_learns_and_counts_its_windows():
     first, last = result.history[0]["loss"], result.history[-1]["loss"]
     assert last < 0.4 * first
     model, data, scaler = problem()
-    assert windows_per_step(prepare(data, scaler, model.window_shapes), training) == 6 * 23
+    assert windows_per_step(prepare(data, scaler, model.window_shapes), training) == (6 * 23,)
 
 
 def test_dense_codes_follow_optax_with_the_penalty():

@@ -24,6 +24,7 @@ COMMANDS = (
     "simulate",
     "inspect",
     "import",
+    "convert",
     "train",
     "forecast",
     "interpolate",

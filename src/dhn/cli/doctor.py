@@ -7,7 +7,17 @@ from dhn.cli.arguments import Json, Positive, Seed
 from dhn.cli.result import Console, Result
 
 PACKAGES = ("dhn", "jax", "jaxlib", "equinox", "optax", "diffrax", "optimistix", "numpy", "scipy")
-EXTRAS = ("pandas", "xarray", "h5py", "pyarrow", "netCDF4", "scikit-learn", "jax-cuda12-plugin")
+EXTRAS = (
+    "pandas",
+    "xarray",
+    "h5py",
+    "pyarrow",
+    "netCDF4",
+    "zarr",
+    "submitit",
+    "scikit-learn",
+    "jax-cuda12-plugin",
+)
 """Optional; their absence is stated."""
 
 

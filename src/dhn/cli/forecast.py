@@ -6,7 +6,7 @@ from typing import Annotated, Any, final
 from annotated_types import Ge
 
 from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output, save_pieces
+from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
@@ -40,7 +40,7 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Fit a code to each observed prefix, slide the model forward, write the joined states."""
-    check_output(args.output, inputs=(args.data,), endings=TRAJECTORIES)
+    check_output(args.output, inputs=(args.data,), endings=(*TRAJECTORIES, ZARR))
 
     import time
 
@@ -56,6 +56,7 @@ def run(args: Arguments) -> Result:
 
     fit: list[np.ndarray] = []
     result: list[Any] = []
+    ids: list[str] = []
     metrics: list[Metrics] = []
     with open_pieces(args.data) as data:
         if data.states < args.observe:
@@ -66,7 +67,8 @@ def run(args: Arguments) -> Result:
         model = open_model(args.run)
         start = time.perf_counter()
         states = args.observe + args.steps
-        check_output(args.output, size=_BYTES * len(data) * states * data.dim)
+        size = _BYTES * len(data) * states * data.dim
+        check_output(args.output, endings=(*TRAJECTORIES, ZARR), size=size)
         units = units_of(data.pieces(PART)) if data.states > args.observe else None
 
         def predict(part, number):
@@ -75,23 +77,23 @@ def run(args: Arguments) -> Result:
             found = keep_known(asked, answer.trajectories)
             fit.append(answer.fit)
             result.extend(answer.result)
+            ids.extend(part.ids)
             if units is not None and part.known[:, args.observe : states].any():
                 metrics.append(compare(found, part, units))
             return found
 
         with waiting("forecasting", enabled=not args.json) as report:
             save_pieces(in_parts(data, predict, report), args.output, len(data))
-        ids, count = data.ids, len(data)
     fits = np.concatenate(fit)
     values: dict[str, Any] = {
         "output": str(args.output),
-        "trajectories": count,
+        "trajectories": len(ids),
         "observed": args.observe,
         "predicted": args.steps,
         "seconds": time.perf_counter() - start,
         "fit": {"median": float(np.median(fits)), "worst": float(fits.max())},
         "results": {ids[k]: x.name for k, x in enumerate(result)},
-        "warning": warning(result, ids),
+        "warning": warning(result, tuple(ids)),
     }
     if metrics:
         values["against_data"] = joined(metrics).summary()

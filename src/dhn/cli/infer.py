@@ -1,13 +1,15 @@
 """`dhn infer`: a system's parameter from its trajectories."""
 
+import contextlib
 import dataclasses
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, final
 
 import tyro
 
 from dhn.cli.arguments import Data, Json, RunFolder, Seed
-from dhn.cli.outputs import check_output
+from dhn.cli.outputs import ZARR, check_output
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
@@ -25,7 +27,8 @@ class Arguments:
     target: str
     """A parameter that the training data carry."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = None
-    """Write one line a trajectory into this .csv file."""
+    """Write one line a trajectory into this .csv file, or the trajectories with the parameter and
+    its standard error into a .zarr folder."""
     seed: Seed = 0
     json: Json = False
 
@@ -33,7 +36,7 @@ class Arguments:
 def run(args: Arguments) -> Result:
     """Autodecode, then apply the probe fitted on the training codes."""
     if args.output is not None:
-        check_output(args.output, inputs=(args.data,), endings=(".csv",))
+        check_output(args.output, inputs=(args.data,), endings=(".csv", ZARR))
 
     import numpy as np
 
@@ -55,42 +58,66 @@ def run(args: Arguments) -> Result:
 
         def ask(part, _):
             found = model.reconstruct(part)
+            value, error = found.parameters[args.target]
+            save(part, value, error)
             truth = part.params.get(args.target, np.full(len(part), np.nan))
-            return *found.parameters[args.target], truth, found.result
+            return value, error, truth, found.result, part.ids
 
-        with waiting("fitting codes", enabled=not args.json) as report:
-            parts = zip(*in_parts(data, ask, report), strict=True)
-            *arrays, result = (list(x) for x in parts)
-            estimate, errors, truth = (np.concatenate(x) for x in arrays)
-        ids = data.ids
+        with (
+            waiting("fitting codes", enabled=not args.json) as report,
+            _saving(args.output, args.target) as save,
+        ):
+            parts = list(in_parts(data, ask, report))
+    estimate, errors, truth = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    result = [x for part in parts for x in part[3]]
+    ids = [x for part in parts for x in part[4]]
     values: dict[str, Any] = {
         "target": args.target,
         "trajectories": len(ids),
         "estimates": dict(zip(ids, estimate.tolist(), strict=True)),
         "standard_errors": dict(zip(ids, errors.tolist(), strict=True)),
         "probe_error": probe.error,
-        "warning": warning([x for part in result for x in part], ids),
+        "warning": warning(result, tuple(ids)),
     }
     if np.isfinite(truth).any():
         error, spread = np.nanmean((estimate - truth) ** 2), np.nanvar(truth)
         values["mse"] = float(error)
         values["r2"] = float(1 - error / spread) if spread > 0 else None
     if args.output is not None:
+        values["output"] = str(args.output)
+    return Result(values, lambda console: _draw(console, values))
+
+
+@contextlib.contextmanager
+def _saving(output: Path | None, target: str) -> "Iterator[Callable[..., None]]":
+    """Write the estimates of one part after the other: `save(part, values, errors)`."""
+    if output is None:
+        yield lambda part, values, errors: None
+    elif output.suffix == ZARR:
+        from dhn.files.stored import writing
+
+        with writing(output) as store:
+            yield lambda part, values, errors: store.append(
+                part.replace(params={**part.params, target: values, f"{target}_error": errors})
+            )
+    else:
         import csv
 
         from dhn.files.atomic import atomic_path
         from dhn.files.formats.csv import guarded
 
         with (
-            atomic_path(args.output) as temporary,
+            atomic_path(output) as temporary,
             open(temporary, "w", newline="", encoding="utf-8") as file,
         ):
             table = csv.writer(file, lineterminator="\n")
-            table.writerow(["trajectory", guarded(args.target), "standard_error"])
-            for name, value in values["estimates"].items():
-                table.writerow([guarded(name), value, values["standard_errors"][name]])
-        values["output"] = str(args.output)
-    return Result(values, lambda console: _draw(console, values))
+            table.writerow(["trajectory", guarded(target), "standard_error"])
+            yield lambda part, values, errors: table.writerows(
+                [guarded(name), value, error]
+                for name, value, error in zip(
+                    part.ids, values.tolist(), errors.tolist(), strict=True
+                )
+            )
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:

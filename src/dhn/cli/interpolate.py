@@ -7,7 +7,7 @@ import tyro
 from annotated_types import Ge
 
 from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output, save_pieces
+from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
 from dhn.cli.result import Console, Result
 
 
@@ -35,7 +35,7 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Reconstruct the states between the known ones."""
-    check_output(args.output, inputs=(args.data,), endings=TRAJECTORIES)
+    check_output(args.output, inputs=(args.data,), endings=(*TRAJECTORIES, ZARR))
 
     import time
 

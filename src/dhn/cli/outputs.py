@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 TRAJECTORIES = (".npz", ".csv", ".mat", ".h5", ".hdf5", ".parquet", ".nc")
 """Endings of files of trajectories (`dhn.files.FORMATS`, without its imports)."""
 
+ZARR = ".zarr"
+"""Ending of folders of trajectories that are read and written in pieces."""
+
 PICTURES = (".png", ".svg", ".pdf")
 """Endings of pictures."""
 
@@ -40,12 +43,13 @@ def check_output(
     - `size`: bytes that will be written, if known.
     """
     kind = _kind(path)
-    if kind is not None and stat.S_ISDIR(kind):
+    replaceable = ZARR in endings and path.suffix == ZARR and (path / "zarr.json").is_file()
+    if kind is not None and stat.S_ISDIR(kind) and not replaceable:
         example = path / f"out{endings[0] if endings else '.npz'}"
         raise UserError(f"{path} is a folder; name a file to write, such as {example}.")
     if not path.parent.is_dir():
         raise UserError(f"the folder {path.parent} does not exist; make it: mkdir -p {path.parent}")
-    if kind is not None and not stat.S_ISREG(kind):
+    if kind is not None and not stat.S_ISREG(kind) and not replaceable:
         raise UserError(f"{path} is a device or pipe; name a file to write.")
     if endings and path.suffix.lower() not in endings:
         raise UserError(
@@ -89,7 +93,13 @@ def save_result(data: "Trajectories", path: Path) -> None:
 def save_pieces(pieces: "Iterable[Trajectories]", path: Path, count: int) -> None:
     """`save_result` of `count` trajectories that come in pieces."""
     from dhn.files.gathering import gathered
+    from dhn.files.stored import is_store, writing
 
+    if is_store(path):
+        with writing(path) as store:
+            for piece in pieces:
+                store.append(piece)
+        return
     with gathered(pieces, path, count) as save:
         _save_somewhere(save, path)
 
@@ -114,7 +124,7 @@ def refuse_overwriting_inputs(args: Any) -> None:
         return
     for value in values.values():
         for source in value if isinstance(value, tuple) else (value,):
-            if isinstance(source, Path) and source.is_file():
+            if isinstance(source, Path) and (source.is_file() or source.suffix == ZARR):
                 refuse_same(output, source)
 
 

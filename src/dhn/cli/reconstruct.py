@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, final
 
 from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output, save_pieces
+from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
 from dhn.cli.result import Console, Result
 
 
@@ -28,7 +28,7 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Ask the model and write all states with quantiles."""
-    check_output(args.output, inputs=(args.data,), endings=TRAJECTORIES)
+    check_output(args.output, inputs=(args.data,), endings=(*TRAJECTORIES, ZARR))
 
     import time
 
@@ -42,6 +42,7 @@ def run(args: Arguments) -> Result:
 
     fit: list[np.ndarray] = []
     result: list[Any] = []
+    ids: list[str] = []
     parameters: dict[str, dict[str, dict[str, float]]] = {}
     known = [0, 0]
     with open_pieces(args.data) as data:
@@ -52,6 +53,7 @@ def run(args: Arguments) -> Result:
             found = model.reconstruct(part)
             fit.append(found.fit)
             result.extend(found.result)
+            ids.extend(part.ids)
             for name, pair in found.parameters.items():
                 rows = parameters.setdefault(name, {})
                 for id, value, error in zip(part.ids, *pair, strict=True):
@@ -62,7 +64,6 @@ def run(args: Arguments) -> Result:
 
         with waiting("reconstructing", enabled=not args.json) as report:
             save_pieces(in_parts(data, ask, report), args.output, len(data))
-        ids = data.ids
     fits = np.concatenate(fit)
     values: dict[str, Any] = {
         "output": str(args.output),
@@ -73,7 +74,7 @@ def run(args: Arguments) -> Result:
         "fit": {"median": float(np.median(fits)), "worst": float(fits.max())},
         "results": {id: x.name for id, x in zip(ids, result, strict=True)},
         "parameters": parameters,
-        "warning": warning(result, ids),
+        "warning": warning(result, tuple(ids)),
     }
     return Result(values, lambda console: _draw(console, values))
 

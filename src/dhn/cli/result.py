@@ -24,9 +24,13 @@ class Result:
     draw: Callable[[Console], None]
     code: int = 0
     """Exit code of the command; 1 if what was asked for did not work."""
+    silent: bool = False
+    """Whether another process shows the result."""
 
     def show(self, *, as_json: bool) -> None:
         """Print the result to standard output."""
+        if self.silent:
+            return
         if as_json:
             json.dump(_plain(self.data), sys.stdout, indent=2, allow_nan=False)
             print()

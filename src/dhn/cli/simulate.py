@@ -2,7 +2,8 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, final
+from pathlib import Path
+from typing import Annotated, Any, final
 
 import tyro
 from annotated_types import Ge, Gt, Le, Lt
@@ -15,10 +16,11 @@ from dhn.cli.arguments import (
     PositiveInt,
     Seed,
 )
-from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
+_BYTES = 8  # of a float64
 _LEAST_BYTES = 4
 """Of a number in a file: half of a float64, since some formats compress."""
 NamedRanges = tyro.conf.UseAppendAction[tuple[str, ...]]
@@ -30,6 +32,8 @@ class Arguments:
     """Simulate trajectories of a system, exactly or with the faults of measured data.
 
     Example: dhn simulate double_pendulum --trajectories 1000 --seed 0 -o dp.npz
+
+    Example: dhn simulate double_pendulum --trajectories 1000000 -o dp.zarr
 
     Example: dhn simulate single_pendulum --param l=0.5:1.0 --initial theta=-1:1
     --noise 0.01 --gaps 0.1 -o measured.csv
@@ -62,7 +66,7 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Draw parameters and initial states, solve Hamilton's equations, write the file."""
-    check_output(args.output, endings=TRAJECTORIES)
+    check_output(args.output, endings=(*TRAJECTORIES, ZARR))
     params = named_ranges(args.param, "--param")
     initial = named_ranges(args.initial, "--initial")
 
@@ -76,48 +80,63 @@ def run(args: Arguments) -> Result:
     use_cache()
 
     from dhn.systems import simulate
+    from dhn.systems.pieces import simulate_pieces
 
     system = resolve_system(args.system)
     states = 1 + (args.steps or system.steps)
     numbers = 2 * args.trajectories * states * system.dim * args.subsample
-    check_output(args.output, endings=TRAJECTORIES, size=_LEAST_BYTES * numbers)
+    in_pieces = args.output.suffix == ZARR
+    size = (1 if in_pieces else _LEAST_BYTES / _BYTES) * _BYTES * numbers
+    check_output(args.output, endings=(*TRAJECTORIES, ZARR), size=size)
+    options: dict[str, Any] = {
+        "trajectories": args.trajectories,
+        "seed": args.seed,
+        "params": params,
+        "initial": initial,
+        "steps": args.steps,
+        "time_step": args.dt,
+        "damping": args.damping,
+        "noise": args.noise,
+        "gaps": args.gaps,
+        "subsample": args.subsample,
+    }
     with waiting("simulating", enabled=not args.json) as report:
-        data = simulate(
-            system,
-            trajectories=args.trajectories,
-            seed=args.seed,
-            params=params,
-            initial=initial,
-            steps=args.steps,
-            time_step=args.dt,
-            damping=args.damping,
-            noise=args.noise,
-            gaps=args.gaps,
-            subsample=args.subsample,
-            progress=report,
-        )
-    with waiting(f"writing {args.output}", enabled=not args.json):
-        save_result(data, args.output)
-    n, states, d = data.q.shape
+        options["progress"] = report
+        lengths: list[int] = []
+
+        def made():
+            whole = () if in_pieces else (simulate(system, **options),)
+            for data in simulate_pieces(system, **options) if in_pieces else whole:
+                lengths.append(data.states)
+                yield data
+
+        save_pieces(made(), args.output, args.trajectories)
+    n, states, d = args.trajectories, max(lengths), system.dim
     found = {
         "file": str(args.output),
-        "system": data.system,
+        "system": system.name,
         "trajectories": n,
         "states": states,
         "coordinates": d,
         "seed": args.seed,
-        "bytes": args.output.stat().st_size,
+        "bytes": _size(args.output),
         "seconds": round(time.perf_counter() - start, 3),
     }
 
     def draw(console: Console) -> None:
         console.print(
-            f"{n} trajectories of {states} states of {data.system} in {found['seconds']:.1f} s: "
+            f"{n} trajectories of {states} states of {system.name} in {found['seconds']:.1f} s: "
             f"{args.output} ({found['bytes'] / 1e6:.1f} MB). Look: dhn inspect {args.output}",
             soft_wrap=True,
         )
 
     return Result(found, draw)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(x.stat().st_size for x in files if x.is_file())
 
 
 def named_ranges(words: Sequence[str], flag: str) -> dict[str, float | tuple[float, float]]:

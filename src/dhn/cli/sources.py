@@ -8,6 +8,7 @@ from dhn.errors import UserError
 
 if TYPE_CHECKING:
     from dhn.estimator.answers import AbstractAnswers
+    from dhn.files import StoredTrajectories
     from dhn.trajectories import Trajectories
 
 TRAIN = "-train"
@@ -21,7 +22,9 @@ def sibling(path: Path, part: str) -> Path | None:
     return other if other.is_file() else None
 
 
-def describe(run: Path, **files: "tuple[Path, Trajectories] | None") -> dict[str, Any]:
+def describe(
+    run: Path, **files: "tuple[Path, Trajectories | StoredTrajectories] | None"
+) -> dict[str, Any]:
     """Part -> where its file is, as given and as seen from the run's folder, and what is in it."""
     return {
         part: {

@@ -26,6 +26,8 @@ class Arguments:
 
     If the data were split by `dhn import`, the file NAME-validation beside NAME-train sets the
     error bars; `--validation` names another one, or none.
+
+    A .zarr folder of more than 4096 trajectories is read in pieces while training goes on.
     """
 
     data: Data
@@ -48,12 +50,34 @@ class Arguments:
     """Begin with the weights of this trained model, or of pretrained:NAME."""
     validation: Annotated[Path | None, tyro.conf.arg(metavar="FILE|none")] = None
     """Trajectories kept from training, on which the error bars of forecasts are set."""
+    coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
+    """Train with several processes: where the first one listens. `srun` needs none of the three."""
+    processes: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
+    """How many processes there are."""
+    rank: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Number of this process, from 0; the first one writes."""
     seed: Seed = 0
     json: Json = False
 
 
 def run(args: Arguments) -> Result:
     """Read, train with checkpoints, leave the model in the folder."""
+    from dhn.cli.processes import find_peers, together
+
+    peers = find_peers(args.coordinator, args.processes, args.rank)
+    if peers is None:
+        return _train(args)
+    if args.budget is not None:
+        raise UserError("several processes take --steps, not --budget: their clocks differ.")
+    lost = (
+        f"another process of this training has ended, or cannot be reached; start all of them "
+        f"again with --resume, and the training goes on from the last checkpoint in {args.output}"
+    )
+    found = together(peers, lambda: _train(args), lost, args.json)
+    return found if peers.rank == 0 else Result({}, lambda console: None, silent=True)
+
+
+def _train(args: Arguments) -> Result:
     if args.steps is not None and args.budget is not None:
         raise UserError("give --steps or --budget, not both.")
     budget = None if args.budget is None else seconds("--budget", args.budget)
@@ -64,10 +88,15 @@ def run(args: Arguments) -> Result:
     from dhn.cli.compilation import use_cache
     from dhn.estimator import DHN, wants_mechanics
     from dhn.estimator.storage import check_run_folder
-    from dhn.files import read
+    from dhn.files import open, read
+    from dhn.files.stored import is_store
+    from dhn.training.pools import Pooling
 
     use_cache()
-    data = read(args.data)
+    stored = open(args.data) if is_store(args.data) else None
+    if stored is not None and len(stored) <= Pooling().trajectories:
+        stored = None
+    data = read(args.data) if stored is None else stored[:1]
     check_run_folder(args.output, args.resume)
     held = _validation(args)
     kept = None if held is None else read(held)
@@ -79,16 +108,22 @@ def run(args: Arguments) -> Result:
             print(note, flush=True)
     source = describe(
         args.output,
-        train=(args.data, data),
+        train=(args.data, data if stored is None else stored),
         validation=None if held is None or kept is None else (held, kept),
     )
     if wants_mechanics(data) and args.preset == "default" and args.start is None:
+        if stored is not None:
+            raise UserError(
+                f"{args.data} has no momenta, and mechanics are fitted in memory; convert a part "
+                f"of it, or choose a preset of a network."
+            )
         return _mechanics(args, data, kept, budget, options, source, notes)
     start = None if args.start is None else _start(args)
     preset = args.preset if start is None else start.config
     model = DHN(preset, **{**options, "seed": args.seed}).fit(
-        data, steps=args.steps, budget=budget, directory=args.output, resume=args.resume,
-        progress=not args.json, calibrate=True, validation=kept, source=source, start=start,
+        data if stored is None else stored, steps=args.steps, budget=budget,
+        directory=args.output, resume=args.resume, progress=not args.json, calibrate=True,
+        validation=kept, source=source, start=start,
     )  # fmt: skip
     found = {
         "run": str(args.output),

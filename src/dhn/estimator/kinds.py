@@ -12,11 +12,15 @@ from dhn.estimator.learning import calibrated, check_held_out, held_out, learn
 from dhn.estimator.network import AbstractNetworkAnswers
 from dhn.estimator.options import apply_options
 from dhn.estimator.storage import check_run_folder, save
+from dhn.estimator.streaming import learn_from_disk
 from dhn.estimator.trained import TrainedModel
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
+from dhn.files.stored import StoredTrajectories
 from dhn.models.config import Config, DHNConfig
 from dhn.models.presets import get_preset
 from dhn.training.config import TrainingConfig
+from dhn.training.devices import is_first_process
+from dhn.training.pools import Pooling
 
 WARM = 0.1
 """Learning rates of a warm start over the recipe's: larger ones undo what was learned."""
@@ -65,7 +69,8 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         """Train on these trajectories, for `steps` optimiser steps or `budget` seconds.
 
         Arguments:
-            train: Training trajectories; also a DataFrame, a Dataset, a dict of arrays or a path.
+            train: Training trajectories; also a DataFrame, a Dataset, a dict of arrays or a path;
+                or trajectories on disk (`dhn.open`), which are then read in pieces.
             steps: Optimiser steps; the recipe's own number by default.
             budget: Seconds instead of steps, or text such as "5m".
             directory: Receives checkpoints and the trained model.
@@ -90,7 +95,13 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         if resume and directory is None:
             raise UserError("resume needs the directory of the training that is to go on.")
         budget = None if budget is None else seconds("budget", budget)
-        train, training = as_trajectories(train), self.training
+        stored = train if isinstance(train, StoredTrajectories) else None
+        if stored is not None and len(stored) <= Pooling().trajectories:
+            stored = None
+        if stored is not None and start is not None:
+            raise UserError("training on disk begins with a fresh model; leave start out.")
+        training = self.training
+        train = as_trajectories(train) if stored is None else stored[:1]
         if start is not None:
             training = self._warm(start.trained)
         if steps is not None:
@@ -100,18 +111,22 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
             validation = check_held_out(train, as_trajectories(validation))
         if directory is not None:
             directory = check_run_folder(directory, resume)
-        found = learn(
-            train, self.config, training,
-            budget=budget, directory=directory, resume=resume, progress=progress,
-            start=None if start is None else start.trained,
-        )  # fmt: skip
+        options: dict[str, Any] = {
+            "budget": budget, "directory": directory, "resume": resume, "progress": progress,
+        }  # fmt: skip
+        if stored is not None:
+            found, held = learn_from_disk(stored, self.config, training, **options)
+        else:
+            first = None if start is None else start.trained
+            found = learn(train, self.config, training, **options, start=first)
+            held = held_out(found, train) if calibrate and validation is None else None
         if calibrate:
-            held = held_out(found, train) if validation is None else validation
+            held = held if validation is None else validation
             found = found if held is None else calibrated(found, held)
         if source is not None:
             found = dataclasses.replace(found, summary={**found.summary, "data": source})
         self.fitted = found
-        if directory is not None:
+        if directory is not None and is_first_process():
             save(found, directory)
         return self
 

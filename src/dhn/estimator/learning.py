@@ -72,14 +72,14 @@ def learn(
             codes,
         )  # fmt: skip
     context = make_context(train, scaler) if start is None else start.context
-    model = _fresh(config, context, training) if start is None else start.model
+    model = fresh(config, context, training) if start is None else start.model
     for shape in model.training_shapes:  # before a folder is made
         window_starts(usable_states(train), shape.length, shape.spacing)
     found = fit(
         model, train, scaler, training,
         budget=budget, directory=directory, resume=resume, progress=progress, codes=codes,
     )  # fmt: skip
-    return _packed(train, config, training, scaler, context, noise, found)
+    return packed(train, config, training, scaler, context, noise, found)
 
 
 def warm_codes(start: TrainedModel, train: Trajectories) -> np.ndarray:
@@ -99,7 +99,8 @@ def warm_codes(start: TrainedModel, train: Trajectories) -> np.ndarray:
     return start.encode(train)
 
 
-def _fresh(config, context, training) -> AbstractModel:
+def fresh(config, context, training) -> AbstractModel:
+    """An untrained model."""
     with jax.enable_x64(training.precision == "float64"):
         return build_model(config, context, jr.key(training.seed))
 
@@ -129,11 +130,11 @@ def _learn_in_turns(
         if directory is not None and not last:
             folder = Path(directory) / f"turn{number}"
         found = fit(
-            _fresh(config, context, training) if model is None else model, data, scaler, recipe,
+            fresh(config, context, training) if model is None else model, data, scaler, recipe,
             budget=seconds, directory=folder, resume=resume, progress=progress, codes=codes,
         )  # fmt: skip
         model, codes = found.model, np.asarray(found.codes)
-        trained = _packed(data, config, training, scaler, context, noise, found)
+        trained = packed(data, config, training, scaler, context, noise, found)
         if not last:
             states = refine(
                 trained.knowledge, values, known, np.broadcast_to(row, values.shape), states, codes
@@ -143,7 +144,8 @@ def _learn_in_turns(
     return dataclasses.replace(trained, summary={**trained.summary, **whole})
 
 
-def _packed(train, config, training, scaler, context, noise, found: FitResult) -> TrainedModel:
+def packed(train, config, training, scaler, context, noise, found: FitResult) -> TrainedModel:
+    """The result of a training with all that is needed to use it."""
     states = np.concatenate(scaler.transform(train), axis=-1)
     states = np.where(usable_states(train)[..., None], states, np.nan)
     codes = np.asarray(found.codes)

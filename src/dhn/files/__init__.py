@@ -6,3 +6,5 @@ from dhn.files.files import read as read
 from dhn.files.files import write as write
 from dhn.files.files import write_all as write_all
 from dhn.files.loading import FORMATS as FORMATS
+from dhn.files.stored import StoredTrajectories as StoredTrajectories
+from dhn.files.stored import open as open

@@ -12,6 +12,7 @@ from dhn.errors import UserError
 from dhn.files.arrays import from_arrays
 from dhn.files.files import read
 from dhn.files.roles import Roles
+from dhn.files.stored import StoredTrajectories
 from dhn.files.table import Table, from_table, own_roles
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.frames import ATTRIBUTE, from_xarray, seconds
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     TrajectoriesLike = (
         Trajectories
+        | StoredTrajectories
         | Sequence[Trajectories]
         | Mapping[str, Any]
         | str
@@ -38,16 +40,19 @@ def as_trajectories(data: TrajectoriesLike) -> Trajectories:
     """Whatever a person has, as trajectories.
 
     Arguments:
-        data: `Trajectories`; a list of them; the path of a file that `read` understands; a pandas
-            (or polars) DataFrame or an xarray Dataset with the names that `to_dataframe` and
-            `to_xarray` use; or a dict of arrays `t` (T,), `q` (n, T, d), and perhaps `p`, `v`,
-            `known` and parameters (n,). Missing numbers are NaN.
+        data: `Trajectories`; a list of them; trajectories on disk, which are read whole; the path
+            of a file that `read` understands; a pandas (or polars) DataFrame or an xarray Dataset
+            with the names that `to_dataframe` and `to_xarray` use; or a dict of arrays `t` (T,),
+            `q` (n, T, d), and perhaps `p`, `v`, `known` and parameters (n,). Missing numbers are
+            NaN.
 
     Returns:
         The trajectories; a `UserError` for anything else.
     """
     if isinstance(data, Trajectories):
         return data
+    if isinstance(data, StoredTrajectories):
+        return data.read()
     if isinstance(data, str | os.PathLike):
         return read(data)
     if isinstance(data, Mapping):

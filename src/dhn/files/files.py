@@ -12,6 +12,7 @@ from dhn.errors import UserError
 from dhn.files.arrays import from_arrays, to_arrays
 from dhn.files.atomic import atomic_path
 from dhn.files.loading import check_file, format_of, load_content
+from dhn.files.stored import is_store, open, write_store
 from dhn.files.table import check_fingerprint, from_table, to_table
 from dhn.printable import printable
 from dhn.trajectories.container import Trajectories
@@ -44,6 +45,9 @@ def read(
         if wants_import(fields):
             return read_measured(path, **fields)
     path = as_path(path)
+    if is_store(path):
+        data = open(path).read()
+        return data.replace(**fields) if fields else data
     format_of(path)
     start = check_file(path)
     unknown = [k for k in fields if k not in {f.name for f in dataclasses.fields(Trajectories)}]
@@ -70,7 +74,11 @@ def write(data: Trajectories, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(data, Trajectories):
         raise UserError(f"only Trajectories can be written; got {type(data).__name__}.")
-    write_all({as_path(path): data})
+    path = as_path(path)
+    if is_store(path):
+        write_store(_cleaned(data), path)
+    else:
+        write_all({path: data})
 
 
 def write_all(files: Mapping[Path, Trajectories]) -> None:

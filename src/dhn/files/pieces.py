@@ -11,8 +11,10 @@ from typing import IO, final
 import numpy as np
 
 from dhn.errors import UserError
+from dhn.files import stored
 from dhn.files.arrays import HEADER, own_fields, own_header, own_sizes
 from dhn.files.files import read
+from dhn.files.stored import StoredTrajectories
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.contents import BLOCK, digest_blocks
 
@@ -27,15 +29,15 @@ _ZIP_LOCAL = 30
 class AbstractSource(abc.ABC):
     """Trajectories that are read by rows."""
 
-    ids: tuple[str, ...]
-    """One label a trajectory."""
+    count: int
+    """Number of trajectories."""
     states: int
     """Number of states of each, padding included."""
     dim: int
     """Number of coordinates."""
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return self.count
 
     @abc.abstractmethod
     def rows(self, first: int, stop: int) -> Trajectories:
@@ -68,17 +70,30 @@ class InMemory(AbstractSource):
 
     def __init__(self, data: Trajectories):
         self.data = data
-        self.ids, self.states, self.dim = data.ids, data.states, data.dim
+        self.count, self.states, self.dim = len(data), data.states, data.dim
 
     def rows(self, first: int, stop: int) -> Trajectories:
         return self.data[first:stop]
+
+
+@final
+class OnDisk(AbstractSource):
+    """Trajectories in a .zarr folder."""
+
+    def __init__(self, stored: StoredTrajectories):
+        self._stored = stored
+        self.count, self.states, self.dim = len(stored), stored.states, stored.dim
+
+    def rows(self, first: int, stop: int) -> Trajectories:
+        return self._stored[first:stop]
 
 
 @contextlib.contextmanager
 def open_pieces(path: Path) -> Iterator[AbstractSource]:
     """A file of trajectories, verified whole, to be read in pieces.
 
-    Our own .npz files are read from the disk as pieces are asked for; other files are loaded.
+    Our own .npz files and .zarr folders are read from the disk as pieces are asked for; other files
+    are loaded.
 
     Arguments:
         path: As for `read`.
@@ -87,7 +102,7 @@ def open_pieces(path: Path) -> Iterator[AbstractSource]:
         A context that gives the source.
     """
     with contextlib.ExitStack() as stack:
-        source = None
+        source = OnDisk(stored.open(path)) if stored.is_store(path) else None
         if path.suffix.lower() == ".npz":
             # Whatever is wrong with the file, `read` has the words for it.
             with contextlib.suppress(Exception):
@@ -103,8 +118,8 @@ class _Stored(AbstractSource):
         arrays = _stored_arrays(file)
         self._path, self._arrays = path, arrays
         self._header = own_header(arrays.pop(HEADER).all())
-        self.ids = tuple(self._header["ids"])
-        _, self.states, self.dim = self._header["shape"]
+        self._ids = tuple(self._header["ids"])
+        self.count, self.states, self.dim = self._header["shape"]
         sizes = own_sizes(self._header)
         parts = {}
         for name, size in sizes.items():
@@ -117,7 +132,7 @@ class _Stored(AbstractSource):
 
     def rows(self, first: int, stop: int) -> Trajectories:
         header = self._header | {
-            "ids": self.ids[first:stop],
+            "ids": self._ids[first:stop],
             "shape": (stop - first, self.states, self.dim),
         }
         try:

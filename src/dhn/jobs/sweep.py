@@ -56,7 +56,7 @@ class Axis:
         spaced = tuple(axis.at(x) for x in np.linspace(0, 1, count)) if count else ()
         return dataclasses.replace(axis, values=tuple(dict.fromkeys(spaced)))
 
-    def at(self, share: float) -> float | int:
+    def at(self, share: float | int) -> float | int:
         """The number at this share of the range; a whole one if both ends are whole."""
         if self.log:
             found = self.low * (self.high / self.low) ** float(share)

@@ -67,9 +67,10 @@ def describe(
 
 @final
 class Checkpoints:
-    """The checkpoint files of one run folder."""
+    """The checkpoint files of one run folder; of several processes one writes them."""
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, writes: bool = True):
+        self.writes = writes
         if directory.exists() and not directory.is_dir():
             raise UserError(f"{directory} is a file; give a folder for the run.")
         try:
@@ -89,6 +90,8 @@ class Checkpoints:
 
     def discard_unfinished(self) -> None:
         """Remove what a killed run was just writing."""
+        if not self.writes:
+            return
         for kind in ("step-*", "best", "metrics"):
             for path in self.directory.glob(f".{kind}.????????.*"):
                 path.unlink(missing_ok=True)
@@ -96,7 +99,7 @@ class Checkpoints:
     def save(self, state: TrainState, metadata: Mapping[str, Any]) -> Path:
         path = self.directory / f"step-{int(state.step):09d}.safetensors"
         self._write(path, state, metadata)
-        for old in self.paths()[:-KEPT]:
+        for old in self.paths()[:-KEPT] if self.writes else ():
             old.unlink()
         return path
 
@@ -104,6 +107,8 @@ class Checkpoints:
         self._write(self.best, state, metadata)
 
     def _write(self, path: Path, state: TrainState, metadata: Mapping[str, Any]) -> None:
+        if not self.writes:
+            return
         header = {"kind": KIND, **metadata, "step": int(state.step)}
         try:
             save_arrays(path, header, tree_arrays(state))
@@ -145,6 +150,8 @@ class Checkpoints:
         return True
 
     def _set_aside(self, path: Path, error: DamagedFile) -> None:
+        if not self.writes:  # another process does
+            return
         aside = path.with_name(f"damaged-{path.name}")
         os.replace(path, aside)
         warnings.warn(

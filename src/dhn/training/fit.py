@@ -1,5 +1,7 @@
 """`fit`: train any model on trajectories, for so many steps or so much time, resumably."""
 
+import contextlib
+import tempfile
 from pathlib import Path
 
 import jax
@@ -7,15 +9,20 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.checks import seconds
+from dhn.errors import UserError
+from dhn.files.stored import StoredTrajectories
 from dhn.models.contract import AbstractModel
 from dhn.training.config import TrainingConfig
+from dhn.training.devices import is_first_process
 from dhn.training.interrupt import watch_signals
 from dhn.training.lock import lock_run
 from dhn.training.pace import CHUNK_SECONDS
+from dhn.training.pools import Pooling, Pools
 from dhn.training.progress import open_progress
-from dhn.training.session import FitResult as FitResult
-from dhn.training.session import Options, Session
-from dhn.training.session import TrainingDiverged as TrainingDiverged
+from dhn.training.result import FitResult as FitResult
+from dhn.training.result import Options
+from dhn.training.result import TrainingDiverged as TrainingDiverged
+from dhn.training.session import Session
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 
@@ -33,6 +40,8 @@ def fit(
     checkpoint_seconds: float = 30.0,
     chunk_seconds: float = CHUNK_SECONDS,
     codes: Float[np.ndarray, "n k"] | None = None,
+    stored: StoredTrajectories | None = None,
+    pooling: Pooling | None = None,
 ) -> FitResult:
     """Train `model` on `data`, for `config.steps` steps or for about `budget` seconds.
 
@@ -51,20 +60,39 @@ def fit(
     `codes`, one row a trajectory, are where the codebook begins instead of the recipe's start: a
     warm start goes with a model whose weights belong to them.
 
+    With `stored`, training is on those trajectories, in pools that fit into memory (`pools`), and
+    `data` is a sample of them.
+
+    All devices share the work (`devices`); with several processes the first one writes.
+
     The last weights are returned, where the learning rate has come to rest, unless an earlier
     validation loss was less than half as large.
     """
     budget = None if budget is None else seconds("budget", budget)
+    if jax.process_count() > 1 and (budget is not None or stored is not None):
+        raise UserError(
+            "a training of several processes takes a number of steps, not a budget, and data that "
+            "fit into memory; give steps, or use one process with several devices."
+        )
     options = Options(checkpoint_seconds, chunk_seconds)
     with (
-        lock_run(directory),
+        lock_run(directory if is_first_process() else None),
         jax.enable_x64(config.precision == "float64"),
-        open_progress(progress) as shown,
+        open_progress(progress and is_first_process()) as shown,
         # Without a folder nothing can be saved, and a signal keeps its usual meaning.
         watch_signals(directory is not None) as interruption,
+        contextlib.ExitStack() as stack,
     ):
+        pools = None
+        if stored is not None:
+            scratch = directory or stack.enter_context(tempfile.TemporaryDirectory())
+            pools = Pools(
+                stored, scaler, tuple(model.training_shapes), config, Path(scratch),
+                model.latent_size, pooling or Pooling(),
+            )  # fmt: skip
+            stack.callback(pools.close)
         session = Session(
-            model, data, scaler, config, budget, directory, resume, shown, options, codes
+            model, data, scaler, config, budget, directory, resume, shown, options, codes, pools
         )
         session.train(interruption)
         return session.result()

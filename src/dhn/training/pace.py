@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from dhn.models.config import MOST
+from dhn.training.devices import replicated
 from dhn.training.step import Run, StepLog, TrainState, run_steps
 
 CHUNK_SECONDS = 1.5
@@ -28,7 +29,7 @@ def take_steps(run: Run, state: TrainState, steps: int) -> tuple[TrainState, Ste
     """`steps` steps and the seconds they took. Python stays awake meanwhile, to hear signals."""
     clock = CLOCKS[run.config.clock]
     started = clock()
-    state, log = run_steps(run, state, jnp.asarray(steps, jnp.int32))
+    state, log = run_steps(run, state, replicated(run.mesh, jnp.asarray(steps, jnp.int32)))
     while not _ready(log.finite):
         time.sleep(0.002)
     jax.block_until_ready(state)

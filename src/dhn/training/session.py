@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import signal
 import time
 from pathlib import Path
 from typing import Any, final
@@ -16,14 +17,25 @@ from dhn.errors import UserError
 from dhn.models.contract import AbstractModel
 from dhn.training.checkpoint import Checkpoints, describe
 from dhn.training.config import TrainingConfig
+from dhn.training.devices import Devices, replicated
 from dhn.training.history import History, Record
 from dhn.training.interrupt import Interruption, TrainingInterrupted
 from dhn.training.pace import CLOCKS, MARGIN, Chunks, Plan, measure_speed, take_steps
-from dhn.training.prepare import make_context, prepare, usable_states
+from dhn.training.pools import Pool, Pools, whole_pool
+from dhn.training.prepare import make_context
 from dhn.training.progress import AbstractProgress
+from dhn.training.result import FitResult, Options, TrainingDiverged
 from dhn.training.schedule import learning_rate
-from dhn.training.step import Run, StepLog, TrainState, initial_state, windows_per_step
-from dhn.training.validation import Validator, choose_split
+from dhn.training.step import (
+    Run,
+    StepLog,
+    TrainState,
+    count_pieces,
+    default_chunk_size,
+    initial_state,
+    windows_per_step,
+)
+from dhn.training.validation import Validator
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 
@@ -35,39 +47,6 @@ MEASURE_SECONDS = 2.5
 """How long the speed is measured before a budget is turned into steps."""
 CLEARLY_BETTER = 0.5
 """The best checkpoint replaces the last one if its validation loss is below this share of it."""
-
-
-@final
-class TrainingDiverged(UserError):
-    """A loss or gradient was no longer a number."""
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class FitResult:
-    """A trained model and how it came about."""
-
-    model: AbstractModel
-    """With the averaged weights if the configuration asks for an average."""
-    codes: Float[np.ndarray, "n k"]
-    """The latent code of every training trajectory, in the data's order."""
-    noise: float
-    """Root mean square residual of training windows, in units of a typical change."""
-    steps: int
-    seconds: float
-    history: list[Record]
-    """One record a chunk of steps, as in metrics.jsonl."""
-    validation: float | None
-    """Validation loss of the returned model."""
-    chosen: str
-    """"last" or "best": which weights these are."""
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class Options:
-    checkpoint_seconds: float
-    chunk_seconds: float
 
 
 @final
@@ -86,26 +65,35 @@ class Session:
         shown: AbstractProgress,
         options: Options,
         codes: Float[np.ndarray, "n k"] | None = None,
+        pools: Pools | None = None,
     ):
         self.clock = CLOCKS[config.clock]
         self.started = self.clock()
         self.config, self.shown, self.options = config, shown, options
         context = make_context(data, scaler)
         shapes = tuple(model.training_shapes)
-        split = choose_split(usable_states(data), shapes, config.validation, config.seed)
-        arrays = prepare(data, scaler, shapes, config.precision, split.train)
-        self.validator = Validator(
-            data, scaler, shapes, split, arrays, config.precision, config.seed
-        )
+        self.pools, self.devices = pools, Devices()
+        if pools is None:
+            self.pool = whole_pool(data, scaler, shapes, config)
+        else:
+            self.pool = pools.load(0)
+        arrays = self.pool.arrays
         self.static = eqx.filter(model, eqx.is_inexact_array, inverse=True)
+        mesh = self.devices.mesh
+        sizes, rows = windows_per_step(arrays, config), arrays.states.q.shape[0]
+        pieces = count_pieces(sizes, config.chunk_size or default_chunk_size(model))
+        self.devices.check(sizes, pieces, rows)
         self.run = Run(
-            static=self.static,
-            data=arrays,
+            static=replicated(mesh, self.static),
+            data=replicated(mesh, arrays),
             config=config.model_copy(update=UNREAD),
-            seed=jnp.asarray(config.seed % 2**32, jnp.uint32),
-            total_steps=jnp.asarray(config.steps, jnp.int32),
+            seed=replicated(mesh, jnp.asarray(config.seed % 2**32, jnp.uint32)),
+            total_steps=replicated(mesh, jnp.asarray(config.steps, jnp.int32)),
+            mesh=mesh,
         )
-        self.state = initial_state(model, arrays.states.q.shape[0], config, codes)
+        self.state = initial_state(model, rows, config, codes)
+        if pools is not None:
+            self._take_codes()
         self.plan = Plan(config.steps, budget)
         self.planned = budget is None
         self.chunks = Chunks(1, options.chunk_seconds)
@@ -113,21 +101,39 @@ class Session:
         self.best_state: TrainState | None = None
         self.seconds_before = 0.0
         self.validations, self.validation_seconds = VALIDATIONS, 0.0
-        self.saved = time.monotonic()
+        self.saved, self.stopping = time.monotonic(), False
 
-        self.checkpoints = None if directory is None else Checkpoints(Path(directory))
-        self.history = History(None if directory is None else Path(directory) / "metrics.jsonl")
+        writes = self.devices.first
+        self.checkpoints = None if directory is None else Checkpoints(Path(directory), writes)
+        log = None if directory is None else Path(directory) / "metrics.jsonl"
+        self.history = History(log if writes else None)
         self.description = (
             {} if directory is None else describe(model, data, scaler, context, config)
         )
+        if pools is not None and directory is not None:
+            self.description |= {
+                "trajectories": len(pools.stored),
+                "data": pools.stored.fingerprint(),
+                "training": {
+                    **config.model_dump(mode="json"), "pools": dataclasses.asdict(pools.pooling)
+                },
+            }  # fmt: skip
         if self.checkpoints is not None:
+            if not writes:
+                self.devices.wait_for_first()
             self._open_run(resume)
+            if writes:
+                self.devices.wait_for_first()
+        self.state = self.devices.placed(self.state)
 
     def _open_run(self, resume: bool) -> None:
         assert self.checkpoints is not None
         self.checkpoints.discard_unfinished()
         if not self.checkpoints.paths():
             self.history.clear()
+            if self.pools is not None:
+                self.pools.clear()
+                self._take_codes()
             return
         if not resume:
             raise UserError(
@@ -145,8 +151,38 @@ class Session:
         self.planned = True
         self.best, self.seconds_before = metadata["best"], metadata["seconds"]
         self.validations = metadata["validations"]
+        if self.pools is not None:
+            self._use(self.pools.load(metadata["pool"]))
         self.history.restore(self.step)
         self.shown.say(f"resuming at step {self.step} of {self.plan.total_steps}")
+
+    @property
+    def validator(self) -> Validator:
+        return self.pool.validator
+
+    def _use(self, pool: Pool) -> None:
+        self.pool = pool
+        self.run = self.run._replace(data=replicated(self.devices.mesh, pool.arrays))
+
+    def _take_codes(self) -> None:
+        assert self.pools is not None
+        book = self.pools.codes(self.pool)
+        self.state = eqx.tree_at(lambda state: state.codebook, self.state, book)
+
+    def _pool_end(self) -> int:
+        """The step after which another pool follows."""
+        if self.pools is None:
+            return self.plan.total_steps
+        return (self.pool.number + 1) * self.pools.pooling.steps
+
+    def _next_pool(self) -> None:
+        """Keep the codes of this pool (the checkpoint first, see `pools`) and take the next one."""
+        assert self.pools is not None
+        self._save()
+        self.pools.keep(self.pool, self.devices.gathered(self.state).codebook)
+        self._use(self.pools.load(self.pool.number + 1))
+        self._take_codes()
+        self.state = self.devices.placed(self.state)
 
     @property
     def step(self) -> int:
@@ -167,10 +203,13 @@ class Session:
         self.state, _, _ = take_steps(self.run, self.state, 0)  # compiles
         if not self.planned:
             self._make_plan()
+        _, _, self.stopping = self.devices.agree(0.0, False, bool(interruption))
         while self.step < self.plan.total_steps:
-            if interruption:
+            if self.stopping or (interruption and self.devices.processes == 1):
                 self._stop(interruption)
-            self._chunk()
+            if self.pools is not None and self.step >= self._pool_end():
+                self._next_pool()
+            self._chunk(interruption)
 
     def _reserve(self) -> float:
         """Seconds of validation still to come, and of the codes at the end."""
@@ -200,11 +239,14 @@ class Session:
         points = [round(total * (i + 1) / self.validations) for i in range(self.validations)]
         return next((point for point in points if point > self.step), total)
 
-    def _chunk(self) -> None:
+    def _chunk(self, interruption: Interruption) -> None:
         stop = self._next_validation() if self.validator.enabled else self.plan.total_steps
-        steps = self.chunks.length(stop - self.step)
-        run = self.run._replace(total_steps=jnp.asarray(self.plan.total_steps, jnp.int32))
+        steps = self.chunks.length(min(stop, self._pool_end()) - self.step)
+        total = jnp.asarray(self.plan.total_steps, jnp.int32)
+        run = self.run._replace(total_steps=replicated(self.devices.mesh, total))
         self.state, log, seconds = take_steps(run, self.state, steps)
+        due = time.monotonic() - self.saved >= self.options.checkpoint_seconds
+        seconds, due, self.stopping = self.devices.agree(seconds, due, bool(interruption))
         if not bool(log.finite):
             self._diverged()
         self.chunks.took(steps, seconds)
@@ -219,15 +261,17 @@ class Session:
             self.shown.say(
                 f"the speed has changed; the schedule now ends at {self.plan.total_steps} steps"
             )
-        due = time.monotonic() - self.saved >= self.options.checkpoint_seconds
         if validate or due or self.step >= self.plan.total_steps:
             self._save()
 
     def _record(self, log: StepLog, steps: int, seconds: float) -> Record:
         losses = {name: float(value) for name, value in log.losses.items()}
         rate = learning_rate(
-            self.config, self.state.step - 1, jnp.asarray(self.plan.total_steps, jnp.int32)
+            self.config,
+            jnp.asarray(self.step - 1, jnp.int32),
+            jnp.asarray(self.plan.total_steps, jnp.int32),
         )
+        windows = sum(windows_per_step(self.pool.arrays, self.config))
         return {
             "step": self.step,
             "loss": sum(losses.values()),
@@ -236,17 +280,18 @@ class Session:
             "learning_rate": self.config.learning_rate * float(rate),
             "seconds": round(self.elapsed, 3),
             "steps_per_second": steps / seconds,
-            "windows_per_second": steps * windows_per_step(self.run.data, self.config) / seconds,
+            "windows_per_second": steps * windows / seconds,
         }  # fmt: skip
 
     def _validation_loss(self) -> float:
-        value = self.validator.loss(self.model(self.state), self._codes(self.state))
+        state = self.devices.gathered(self.state)
+        value = self.validator.loss(self.model(state), self._codes(state))
         assert value is not None
         return value
 
     def _codes(self, state: TrainState) -> Float[Array, "N k"]:
         """One code a trajectory; those that share a row of the codebook have the same."""
-        shared = self.run.data.code_rows
+        shared = self.pool.arrays.code_rows
         rows = state.codebook.rows
         return rows if shared is None else rows[shared]
 
@@ -254,11 +299,12 @@ class Session:
         """Keep this state if it is the best so far."""
         if self.best is not None and not validation < self.best["validation"]:
             return
-        self.best = {"step": self.step, "validation": validation}
+        self.best = {"step": self.step, "validation": validation, "pool": self.pool.number}
+        state = self.devices.gathered(self.state)
         if self.checkpoints is None:
-            self.best_state = jax.tree.map(np.asarray, self.state)
+            self.best_state = jax.tree.map(np.asarray, state)
         else:
-            self.checkpoints.save_best(self.state, self._metadata())
+            self.checkpoints.save_best(state, self._metadata())
 
     def _metadata(self) -> dict[str, Any]:
         return {
@@ -270,18 +316,18 @@ class Session:
             "seconds": self.elapsed,
             "best": self.best,
             "validations": self.validations,
+            "pool": self.pool.number,
         }
 
     def _save(self) -> Path | None:
         if self.checkpoints is None:
             return None
         self.saved = time.monotonic()
-        return self.checkpoints.save(self.state, self._metadata())
+        return self.checkpoints.save(self.devices.gathered(self.state), self._metadata())
 
     def _stop(self, interruption: Interruption) -> None:
         path = self._save()
-        number = interruption.signal_number
-        assert number is not None
+        number = interruption.signal_number or signal.SIGTERM  # of another process
         raise TrainingInterrupted(
             f"stopped at step {self.step} of {self.plan.total_steps} and saved {path}; "
             f"resume to go on.",
@@ -290,7 +336,9 @@ class Session:
 
     def _diverged(self) -> None:
         rate = self.config.learning_rate * float(
-            learning_rate(self.config, self.state.step, jnp.asarray(self.plan.total_steps))
+            learning_rate(
+                self.config, jnp.asarray(self.step, jnp.int32), jnp.asarray(self.plan.total_steps)
+            )
         )
         kept = self.checkpoints.paths() if self.checkpoints is not None else []
         raise TrainingDiverged(
@@ -300,7 +348,10 @@ class Session:
         )
 
     def result(self) -> FitResult:
+        self.state = self.devices.gathered(self.state)
         state, chosen = self.state, "last"
+        if self.pools is not None:
+            self.pools.keep(self.pool, state.codebook)
         validation = self.history.records[-1].get("validation") if self.history.records else None
         if (
             self.best is not None
@@ -309,6 +360,8 @@ class Session:
         ):
             state, chosen = self._best_state(), "best"
             validation = self.best["validation"]
+            if self.pools is not None:
+                self._use(self.pools.load(self.best["pool"]))
         model, book = self.model(state), self._codes(state)
         return FitResult(
             model=model,
@@ -319,6 +372,8 @@ class Session:
             history=self.history.records,
             validation=validation,
             chosen=chosen,
+            trajectories=self.pool.data,
+            held_out=self.validator.split.held_out,
         )
 
     def _best_state(self) -> TrainState:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from dhn.blocks import StateBlock, cut_windows
@@ -17,6 +18,7 @@ from dhn.codes.codebook import CodebookState, update_all, update_rows
 from dhn.models.contract import AbstractModel
 from dhn.models.networks.transformer import TransformerNetwork
 from dhn.training.config import TrainingConfig
+from dhn.training.devices import divided, whole
 from dhn.training.schedule import learning_rate
 
 if TYPE_CHECKING:
@@ -177,10 +179,12 @@ def loss_and_gradient(
     codes: tuple[Float[Array, "_ k"], ...],
     key: Key[Array, ""],
     chunk_size: int,
+    mesh: Mesh | None = None,
 ) -> tuple[dict[str, Array], tuple[PyTree, tuple[Array, ...]]]:
     """Mean losses over the batch and gradients by weights and codes, chunk by chunk.
 
-    **Arguments**: for each stage windows (n, L, d) and codes (n, k), as many as it likes.
+    **Arguments**: for each stage windows (n, L, d) and codes (n, k), as many as it likes; with a
+    mesh every chunk is divided among its devices.
 
     **Returns**: the terms of the loss, and gradients by weights and by each stage's codes.
     """
@@ -193,6 +197,7 @@ def loss_and_gradient(
     differentiate = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)
     pieces = count_pieces([window.q.shape[0] for window in windows], chunk_size)
     if pieces == 1:
+        codes, windows = divided(mesh, (codes, windows))
         (_, terms), gradients = differentiate(weights, codes, windows, 0)
         return terms, gradients
 
@@ -207,7 +212,8 @@ def loss_and_gradient(
         part, by_code = contribution(*piece)
         return jax.tree.map(jnp.add, total, part), by_code
 
-    chunks = (jax.tree.map(split, windows), jax.tree.map(split, codes), jnp.arange(pieces))
+    cut = divided(mesh, jax.tree.map(split, (windows, codes)), 1)
+    chunks = (*cut, jnp.arange(pieces))
     first = jax.tree.map(lambda x: x[0], chunks)
     zero = jax.tree.map(
         lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(contribution, *first)[0]
@@ -259,11 +265,11 @@ def draw_trajectories(
     return tuple(picks)
 
 
-def windows_per_step(data: TrainingData, config: TrainingConfig) -> int:
-    """Windows of all stages that one step sees."""
+def windows_per_step(data: TrainingData, config: TrainingConfig) -> tuple[int, ...]:
+    """Windows of each stage that one step sees."""
     if config.batch_of == "windows" or data.whole is None:
-        return config.batch_size * len(data.starts)
-    return config.batch_size * sum(data.whole.most)
+        return (config.batch_size,) * len(data.starts)
+    return tuple(config.batch_size * most for most in data.whole.most)
 
 
 @final
@@ -277,6 +283,8 @@ class Run(NamedTuple):
     seed: Int[Array, ""]
     total_steps: Int[Array, ""]
     """Length of the schedule."""
+    mesh: Mesh | None = None
+    """The devices that share the work, if there are several."""
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -310,7 +318,8 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
         codes = tuple(state.codebook.rows[row] for row in rows)
         model = eqx.combine(state.weights, static)
         chunk = config.chunk_size or default_chunk_size(model)
-        terms, (by_weight, by_code) = loss_and_gradient(model, windows, codes, key_loss, chunk)
+        terms, gradients = loss_and_gradient(model, windows, codes, key_loss, chunk, run.mesh)
+        by_weight, by_code = whole(run.mesh, gradients)
         norm = jnp.sqrt(sum(jnp.vdot(x, x) for x in jax.tree.leaves(by_weight)))
         finite = jnp.isfinite(sum(terms.values())) & jnp.isfinite(norm)
 
@@ -340,7 +349,7 @@ def run_steps(run: Run, state: TrainState, steps: Int[Array, ""]) -> tuple[Train
         state = TrainState(
             weights=keep(weights, state.weights),
             optimiser=keep(optimiser_state, state.optimiser),
-            codebook=codebook,
+            codebook=divided(run.mesh, codebook),
             average=average,
             step=state.step + finite,
         )

@@ -72,6 +72,17 @@ def choose_split(
     return Split(train, end, nothing.held_out) if enough else nothing
 
 
+def aside(
+    known: Bool[np.ndarray, "n T"],
+    shapes: tuple[WindowShape, ...],
+    held_out: Bool[np.ndarray, " n"],
+) -> Split:
+    """These trajectories train nothing; the second half of each measures the loss."""
+    first, second = _halves(known, 0.5)
+    usable = held_out & _has_windows(first, shapes) & _has_windows(second, shapes)
+    return Split(known & ~held_out[:, None], second & usable[:, None], usable)
+
+
 def _halves(
     known: Bool[np.ndarray, "n T"], share: float
 ) -> tuple[Bool[np.ndarray, "n T"], Bool[np.ndarray, "n T"]]:

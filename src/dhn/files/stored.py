@@ -1,0 +1,361 @@
+"""Trajectories larger than memory: a Zarr folder, chunked by trajectories, read in pieces.
+
+The folder holds one array a field, as `dhn.files.arrays` names them, and the header as the
+attribute `dhn`. Ids are rows of UTF-8 bytes in an array of their own, since a million of them do
+not belong into a header. Every chunk has a checksum. The arrays are not compressed: measured or
+simulated doubles hardly shrink, and training reads them all the time.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, final
+
+import numpy as np
+
+from dhn.checks import as_path
+from dhn.errors import UserError
+from dhn.files.arrays import HEADER, header_fields
+from dhn.memory import check_memory
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.contents import LAYOUT, header_dict, number_arrays
+from dhn.trajectories.labels import unique
+
+ENDING = ".zarr"
+CHUNK = 256
+"""Trajectories of a chunk: about 0.5 MB of 129 states with two coordinates."""
+PIECE = 4096
+"""Trajectories held in memory at a time."""
+ID_BYTES = 16  # of most labels; longer ones widen the array
+QUANTILES = ("q_quantiles", "p_quantiles")
+FIXED = ("t", "noise")
+"""Arrays that all trajectories share; `t` only if they have the same times."""
+FIELDS = ("layout", "fields", "shared_time", "names", "angles", "units", "system", "params")
+"""What must be the same in every piece, together with the levels of quantiles."""
+
+
+def zarr_module() -> ModuleType:
+    """Zarr, or a `UserError` that names the extra."""
+    try:
+        import zarr
+    except ImportError:
+        raise UserError('.zarr folders need an extra: pip install "dhn[zarr]".') from None
+    return zarr
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Whether the name ends as that of a Zarr folder."""
+    return Path(path).suffix.lower() == ENDING
+
+
+def open(path: str | os.PathLike[str]) -> "StoredTrajectories":
+    """Open trajectories on disk without reading them.
+
+    Arguments:
+        path: A `.zarr` folder that `dhn convert`, `dhn.write` or a command wrote.
+
+    Returns:
+        Trajectories on disk; `stored[0:1000]` reads some of them, and `DHN().fit(stored)` trains
+        on all of them in pieces.
+    """
+    path = as_path(path)
+    if not is_store(path):
+        raise UserError(
+            f"{path}: only {ENDING} folders are read in pieces; convert the file: "
+            f"dhn convert {path} {path.stem}{ENDING}"
+        )
+    zarr = zarr_module()
+    if not path.is_dir():
+        raise UserError(f"there is no folder {path}; check its name.")
+    try:
+        group = zarr.open_group(path, mode="r")
+        arrays = {name: array for name, array in group.arrays()}
+        header = dict(group.attrs[HEADER])
+        if header["layout"] > LAYOUT:
+            raise UserError(
+                f"{path}: it was written by a newer dhn (layout {header['layout']}, this one "
+                f"reads {LAYOUT}); upgrade dhn."
+            )
+        return StoredTrajectories(path, header, arrays)
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise UserError(
+            f"{path} is no folder of trajectories that dhn wrote ({type(error).__name__}: "
+            f"{str(error).splitlines()[0] if str(error) else 'no reason'}); write it anew."
+        ) from error
+
+
+@final
+class StoredTrajectories:
+    """Trajectories in a Zarr folder. Only what is asked for is read."""
+
+    def __init__(self, path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]):
+        self.path, self.header, self._arrays = path, dict(header), dict(arrays)
+        self._shape = tuple(int(x) for x in self._arrays["q"].shape)
+        self.names, self.angles = tuple(header["names"]), tuple(header["angles"])
+        self.params: tuple[str, ...] = tuple(header["params"])
+        self.system: str | None = header["system"]
+        self.units, self.meta = dict(header["units"]), dict(header["meta"])
+        needed = {"q", "t", "known", "ids", *self.header["fields"]}
+        missing = sorted(needed - set(self._arrays))
+        if missing or self._arrays["ids"].shape[0] != self._shape[0]:
+            raise ValueError(f"its array {(missing or ['ids'])[0]!r} is missing or too short")
+        self._fixed = {name: self._get(name, ...) for name in FIXED if self._is_fixed(name)}
+
+    def __len__(self) -> int:
+        return self._shape[0]
+
+    @property
+    def states(self) -> int:
+        """Number of states `T`, padding included."""
+        return self._shape[1]
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates `d`."""
+        return self._shape[2]
+
+    @property
+    def chunk(self) -> int:
+        """Trajectories of a chunk: what is cheapest to read together."""
+        return int(self._arrays["q"].chunks[0])
+
+    def __getitem__(self, rows: slice) -> Trajectories:
+        """These trajectories, in memory; only slices of consecutive ones are read."""
+        if not isinstance(rows, slice) or rows.step not in (None, 1):
+            raise UserError("trajectories on disk are read by slices, such as stored[0:1000].")
+        first, last, _ = rows.indices(len(self))
+        if first >= last:
+            raise UserError(f"no trajectories in {rows}; there are {len(self)}.")
+        return self._read([(first, last)])
+
+    def chunks(self, numbers: Sequence[int]) -> Trajectories:
+        """The trajectories of these chunks, one chunk after the other.
+
+        Arguments:
+            numbers: Chunk 0 holds the first `chunk` trajectories, and so on.
+
+        Returns:
+            Trajectories in memory.
+        """
+        size = self.chunk
+        return self._read([(size * k, min(size * (k + 1), len(self))) for k in numbers])
+
+    def _read(self, parts: Sequence[tuple[int, int]]) -> Trajectories:
+        names = {"q", "known", "ids", *self.header["fields"]} - set(FIXED)
+        names |= {x for x in ("t", "params", *QUANTILES) if x in self._arrays}
+        fields: dict[str, Any] = {}
+        for name in names - self._fixed.keys():
+            found = [self._get(name, self._index(name, *part)) for part in parts]
+            axis = 1 if name in QUANTILES else 0
+            fields[name] = found[0] if len(found) == 1 else np.concatenate(found, axis)
+        fields |= self._fixed
+        labels = [bytes(x).rstrip(b"\0").decode() for x in fields.pop("ids")]
+        header = self.header | {"ids": unique(labels)}
+        params = fields.pop("params", np.empty((len(labels), 0)))
+        fields["params"] = dict(zip(header["params"], params.T, strict=True))
+        for name in QUANTILES:
+            levels = header[f"{name[0]}_levels"]
+            fields[name] = dict(zip(levels, fields.get(name, ()), strict=True))
+        return Trajectories(**fields, **header_fields(header))
+
+    def pieces(self, size: int = PIECE) -> Iterator[Trajectories]:
+        """All trajectories in order, `size` at a time.
+
+        Arguments:
+            size: Trajectories of a piece.
+
+        Returns:
+            The pieces, each read when it is asked for.
+        """
+        for first in range(0, len(self), size):
+            yield self[first : first + size]
+
+    def read(self) -> Trajectories:
+        """All of them in memory; a `UserError` if they do not fit."""
+        count = sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in self._arrays.values())
+        check_memory(3 * count, f"{self.path} in memory", "open it with dhn.open instead")
+        return self[:]
+
+    def fingerprint(self) -> str:
+        """`Trajectories.fingerprint` of the whole, computed chunk by chunk."""
+        sha = hashlib.sha256()
+        shape = {"shape": list(self._shape), "ids": [], "meta": None}
+        text = json.dumps(self.header | shape, sort_keys=True)
+        before, after = text.split('"ids": []')
+        sha.update(f'{before}"ids": ['.encode())
+        size = max(self.chunk, PIECE // self.chunk * self.chunk)
+        for first in range(0, len(self), size):
+            part = self._get("ids", self._index("ids", first, first + size))
+            labels = [bytes(x).rstrip(b"\0").decode() for x in part]
+            sha.update(((", " if first else "") + json.dumps(labels)[1:-1]).encode())
+        sha.update(f"]{after}".encode())
+        for name in sorted(x for x in self._arrays if x != "ids"):
+            array = self._arrays[name]
+            sha.update(f"{name}{tuple(array.shape)}".encode())
+            for part in self._whole(name, size):
+                clean = np.where(np.isnan(part), np.nan, part).astype("<f8")
+                sha.update(np.ascontiguousarray(clean).tobytes())
+        return sha.hexdigest()
+
+    def _whole(self, name: str, size: int) -> Iterator[np.ndarray]:
+        """The parts of an array whose bytes, one after the other, are those of the whole."""
+        if name in self._fixed:
+            yield self._fixed[name]
+            return
+        levels = range(self._arrays[name].shape[0]) if name in QUANTILES else (None,)
+        for level in levels:
+            for first in range(0, len(self), size):
+                rows = slice(first, first + size)
+                yield self._get(name, rows if level is None else (level, rows))
+
+    def _is_fixed(self, name: str) -> bool:
+        return name in self._arrays and (name != "t" or bool(self.header["shared_time"]))
+
+    def _index(self, name: str, first: int, last: int) -> Any:
+        rows = slice(first, min(last, len(self)))
+        return (slice(None), rows) if name in QUANTILES else rows
+
+    def _get(self, name: str, index: Any) -> np.ndarray:
+        try:
+            return np.asarray(self._arrays[name][index])
+        except (ValueError, OSError, RuntimeError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise UserError(
+                f"{self.path}: its array {name!r} cannot be read ({reason:.120}); it is damaged, "
+                f"write it anew."
+            ) from error
+
+    def __repr__(self) -> str:
+        n, states, d = self._shape
+        return f"StoredTrajectories({self.path}: {n} of {states} states, {d} coordinates)"
+
+
+@final
+class Store:
+    """A Zarr folder that is being written, piece after piece."""
+
+    def __init__(self, folder: Path, chunk: int):
+        self._group = zarr_module().create_group(folder)
+        self._chunk, self._header, self.count = chunk, None, 0
+        self._arrays: dict[str, Any] = {}
+
+    def append(self, data: Trajectories) -> None:
+        """Write these trajectories behind the others.
+
+        Arguments:
+            data: Of the same coordinates, parameters, number of states and, if shared, times.
+        """
+        header = header_dict(data)
+        ids = list(header.pop("ids"))
+        if self.count and ids == [str(i) for i in range(len(ids))]:
+            ids = [str(self.count + i) for i in range(len(ids))]
+        arrays = number_arrays(data)
+        if self._header is None:
+            self._header = header
+            for name, array in arrays.items():
+                self._create(name, array)
+            self._create("ids", np.empty((0, ID_BYTES), np.uint8))
+        self._check(header, arrays)
+        labels = [x.encode() for x in ids]
+        width = max(self._arrays["ids"].shape[1], max(map(len, labels)))
+        text = np.array([list(x.ljust(width, b"\0")) for x in labels], np.uint8)
+        self._arrays["ids"].resize((self.count, width))
+        last = self.count + len(data)
+        for name, array in {**arrays, "ids": text}.items():
+            if not self._is_fixed(name):
+                target = self._arrays[name]
+                levels = name in QUANTILES
+                shape = (*target.shape[:1], last) if levels else (last,)
+                target.resize((*shape, *target.shape[len(shape) :]))
+                rows = slice(self.count, last)
+                target[(slice(None), rows) if levels else rows] = array
+        self.count = last
+        kept = {k: x for k, x in self._header["meta"].items() if header["meta"].get(k) == x}
+        self._header = self._header | {"meta": kept}
+        shape = [last, *data.q.shape[1:]]
+        self._group.attrs[HEADER] = self._header | {"shape": shape}
+
+    def _create(self, name: str, array: np.ndarray) -> None:
+        from zarr.codecs import Crc32cCodec
+
+        shape, chunks = list(array.shape), list(array.shape)
+        if not self._is_fixed(name):
+            axis = 1 if name in QUANTILES else 0
+            shape[axis], chunks[axis] = 0, self._chunk
+        self._arrays[name] = self._group.create_array(
+            name, shape=tuple(shape), chunks=tuple(max(x, 1) for x in chunks), dtype=array.dtype,
+            compressors=(Crc32cCodec(),),
+        )  # fmt: skip
+        if self._is_fixed(name):
+            self._arrays[name][...] = array
+
+    def _is_fixed(self, name: str) -> bool:
+        assert self._header is not None
+        return name == "noise" or (name == "t" and bool(self._header["shared_time"]))
+
+    def _check(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        assert self._header is not None
+        for name in (*FIELDS, "q_levels", "p_levels"):
+            if header[name] != self._header[name]:
+                raise UserError(
+                    f"all trajectories of a {ENDING} folder have the same {name}; got "
+                    f"{self._header[name]!r} and then {header[name]!r}."
+                )
+        if header["shape"][1:] != list(self._arrays["q"].shape[1:]):
+            raise UserError(
+                f"all trajectories of a {ENDING} folder have the same number of states and "
+                f"coordinates; got {self._arrays['q'].shape[1:]} and then "
+                f"{tuple(header['shape'][1:])}."
+            )
+        for name in filter(self._is_fixed, arrays):
+            if not np.array_equal(self._arrays[name][...], arrays[name], equal_nan=True):
+                what = "times" if name == "t" else "noise"
+                raise UserError(f"all trajectories of a {ENDING} folder have the same {what}.")
+
+
+@contextlib.contextmanager
+def writing(path: str | os.PathLike[str], chunk: int = CHUNK) -> Iterator[Store]:
+    """A folder that takes the place of `path` once everything has been appended to it.
+
+    Arguments:
+        path: Name of the folder, ending in `.zarr`; an older one of trajectories is replaced.
+        chunk: Trajectories of a chunk.
+
+    Returns:
+        A `Store`, for the block; nothing half-written remains after an error.
+    """
+    path = as_path(path)
+    zarr_module()
+    if path.exists() and not (path / "zarr.json").is_file():
+        raise UserError(f"{path} exists and is no {ENDING} folder; name another one.")
+    if not path.parent.is_dir():
+        raise UserError(f"the folder {path.parent} does not exist; create it first.")
+    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{ENDING}")
+    try:
+        store = Store(temporary, chunk)
+        yield store
+        if not store.count:
+            raise UserError(f"{path}: there are no trajectories to write.")
+        old = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{ENDING}")
+        if path.exists():
+            os.replace(path, old)
+        os.replace(temporary, path)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        reason = error.strerror or str(error).splitlines()[0]
+        raise UserError(f"{path} cannot be written: {reason}.") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_store(data: Trajectories, path: str | os.PathLike[str]) -> None:
+    """Write trajectories that are in memory as a Zarr folder."""
+    with writing(path) as store:
+        for first in range(0, len(data), PIECE):
+            store.append(data[first : first + PIECE])

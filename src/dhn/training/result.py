@@ -1,0 +1,49 @@
+"""What a training gives back, or why it gives nothing back."""
+
+import dataclasses
+from typing import final
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dhn.errors import UserError
+from dhn.models.contract import AbstractModel
+from dhn.training.history import Record
+from dhn.trajectories.container import Trajectories
+
+
+@final
+class TrainingDiverged(UserError):
+    """A loss or gradient was no longer a number."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class FitResult:
+    """A trained model and how it came about."""
+
+    model: AbstractModel
+    """With the averaged weights if the configuration asks for an average."""
+    codes: Float[np.ndarray, "n k"]
+    """The latent code of every trajectory of `trajectories`."""
+    noise: float
+    """Root mean square residual of training windows, in units of a typical change."""
+    steps: int
+    seconds: float
+    history: list[Record]
+    """One record a chunk of steps, as in metrics.jsonl."""
+    validation: float | None
+    """Validation loss of the returned model."""
+    chosen: str
+    """"last" or "best": which weights these are."""
+    trajectories: Trajectories
+    """Those that `codes` belong to: the training set, or the last pool of one on disk."""
+    held_out: Bool[np.ndarray, " n"]
+    """Which of them no step has seen."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Options:
+    checkpoint_seconds: float
+    chunk_seconds: float

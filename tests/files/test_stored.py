@@ -1,0 +1,132 @@
+"""Trajectories in a Zarr folder are the same trajectories, read and written in pieces."""
+
+import builtins
+import sys
+
+import numpy as np
+import pytest
+
+import dhn
+from dhn.errors import UserError
+from dhn.files import read, write
+from dhn.files.stored import writing
+from dhn.systems import simulate
+from dhn.systems.pieces import PIECE, simulate_pieces
+from dhn.trajectories import Trajectories
+
+pytest.importorskip("zarr")
+
+
+@pytest.fixture
+def data():
+    found = simulate(
+        "double_pendulum", trajectories=11, steps=6, seed=3, noise=0.01, gaps=0.2, subsample=0.8
+    )
+    levels = {0.05: found.q - 1, 0.95: found.q + 1}
+    ids = tuple(f"ü{'x' * (3 * k)}" for k in range(11))  # longer than the first width
+    return found.replace(q_quantiles=levels, p_quantiles={0.5: found.q}, ids=ids)
+
+
+def test_what_is_written_comes_back(data, tmp_path):
+    write(data, tmp_path / "x.zarr")
+    assert read(tmp_path / "x.zarr").equals(data)
+    stored = dhn.open(tmp_path / "x.zarr")
+    assert (len(stored), stored.states, stored.dim) == data.q.shape
+    assert stored[3:7].equals(data[3:7])
+    assert stored.fingerprint() == data.fingerprint()
+    assert dhn.as_trajectories(stored).equals(data)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 11])
+def test_pieces_of_any_size_make_the_same_folder(data, tmp_path, size):
+    with writing(tmp_path / "x.zarr", chunk=4) as store:
+        for first in range(0, len(data), size):
+            store.append(data[first : first + size])
+    stored = dhn.open(tmp_path / "x.zarr")
+    assert stored.read().equals(data) and stored.fingerprint() == data.fingerprint()
+    parts = list(stored.pieces(3))
+    assert [len(x) for x in parts] == [3, 3, 3, 2]
+    assert Trajectories.concatenate(parts).equals(data)
+
+
+def test_numbered_pieces_are_numbered_on(tmp_path):
+    one = simulate("single_pendulum", trajectories=2, steps=4)
+    with writing(tmp_path / "x.zarr") as store:
+        store.append(one)
+        store.append(one)
+    assert read(tmp_path / "x.zarr").ids == ("0", "1", "2", "3")
+
+
+def test_pieces_that_do_not_fit_together_are_refused(tmp_path):
+    one = simulate("single_pendulum", trajectories=2, steps=4)
+    others = {
+        "number of states": one[:, :3],
+        "same names": one.replace(names=("x",), units={}),
+        "same times": one.replace(t=one.t + 1),
+        "same params": one.replace(params={**one.params, "x": np.ones(2)}),
+    }
+    for text, other in others.items():
+        with pytest.raises(UserError, match=text), writing(tmp_path / "x.zarr") as store:
+            store.append(one)
+            store.append(other)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_folder_replaces_an_old_one_only_when_it_is_whole(tmp_path):
+    first = simulate("single_pendulum", trajectories=2, steps=4)
+    write(first, tmp_path / "x.zarr")
+    with pytest.raises(ZeroDivisionError), writing(tmp_path / "x.zarr") as store:
+        store.append(first[:1])
+        1 / 0  # noqa: B018
+    assert read(tmp_path / "x.zarr").equals(first)
+    write(first[:1], tmp_path / "x.zarr")
+    assert len(read(tmp_path / "x.zarr")) == 1
+    assert [x.name for x in tmp_path.iterdir()] == ["x.zarr"]
+    (tmp_path / "mine.zarr").mkdir()
+    with pytest.raises(UserError, match="exists and is no"):
+        write(first, tmp_path / "mine.zarr")
+
+
+def test_damage_is_noticed(tmp_path):
+    write(simulate("single_pendulum", trajectories=2, steps=4), tmp_path / "x.zarr")
+    chunk = next(x for x in (tmp_path / "x.zarr" / "q" / "c").rglob("*") if x.is_file())
+    content = bytearray(chunk.read_bytes())
+    content[5] ^= 1
+    chunk.write_bytes(content)
+    with pytest.raises(UserError, match=r"array 'q' cannot be read .* damaged"):
+        read(tmp_path / "x.zarr")
+    (tmp_path / "x.zarr" / "zarr.json").write_text("{}")
+    with pytest.raises(UserError, match="no folder of trajectories that dhn wrote"):
+        dhn.open(tmp_path / "x.zarr")
+
+
+def test_one_line_for_what_is_not_there(tmp_path, monkeypatch):
+    with pytest.raises(UserError, match="there is no folder"):
+        dhn.open(tmp_path / "x.zarr")
+    with pytest.raises(UserError, match="dhn convert"):
+        dhn.open(tmp_path / "x.npz")
+    for name in [x for x in sys.modules if x.split(".")[0] == "zarr"]:
+        monkeypatch.delitem(sys.modules, name)
+    found = builtins.__import__
+
+    def without_zarr(name, *args, **kwargs):
+        if name.split(".")[0] == "zarr":
+            raise ImportError(name)
+        return found(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_zarr)
+    with pytest.raises(UserError, match=r'pip install "dhn\[zarr\]"'):
+        dhn.open(tmp_path / "x.zarr")
+    with pytest.raises(UserError, match=r'pip install "dhn\[zarr\]"'):
+        write(simulate("single_pendulum", trajectories=1, steps=4), tmp_path / "x.zarr")
+
+
+def test_simulation_in_pieces(monkeypatch):
+    monkeypatch.setattr("dhn.systems.pieces.PIECE", 4)
+    parts = list(simulate_pieces("single_pendulum", 10, seed=5, steps=4, noise=0.1, gaps=0.2))
+    assert [len(x) for x in parts] == [4, 4, 2] and PIECE == 4096
+    whole = simulate("single_pendulum", 4, seed=5, steps=4, noise=0.1, gaps=0.2)
+    assert parts[0].equals(whole)
+    assert all(np.array_equal(x.noise, whole.noise) for x in parts)
+    lengths = np.concatenate([x.params["l"] for x in parts])
+    assert len(np.unique(lengths)) == 10
