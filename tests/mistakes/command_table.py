@@ -278,6 +278,8 @@ COMMANDS = [
         ("fewer.toml", "--trajectories should be greater than or equal to 1, got -5"),
     )),
     ("train d.npz -o new --config names.toml", "--set takes NAME=VALUE, such as width=64; got 'w"),
+    ("train d.npz -o '' --steps 1", "name a folder of its own for the model"),
+    ("import pos.csv -o o.npz --rate 1e-300", "the rate must lie between 1e-09 and 1e+15 samples"),
     ("train d.npz -o new --from nowhere", "nowhere is not a folder"),
     ("train d.npz -o new --from d.npz", "d.npz is not a folder; expected one made by"),
     ("train d.npz -o new --from pretrained:nope", "there is no pretrained model 'nope'"),

@@ -5,6 +5,7 @@ from typing import Annotated, Any, final
 
 from annotated_types import Ge
 
+from dhn.checks import whole
 from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed
 from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
 from dhn.cli.result import Console, Result
@@ -49,7 +50,7 @@ def run(args: Arguments) -> Result:
     from dhn.cli.compilation import open_model
     from dhn.cli.parts import PART, in_parts
     from dhn.cli.waiting import waiting
-    from dhn.estimator.answers import extended, keep_known
+    from dhn.estimator.answers import check_room, extended, keep_known
     from dhn.estimator.reconstruction import warning
     from dhn.evaluation.metrics import Metrics, compare, joined, units_of
     from dhn.files.pieces import open_pieces
@@ -66,7 +67,8 @@ def run(args: Arguments) -> Result:
             )
         model = open_model(args.run)
         start = time.perf_counter()
-        states = args.observe + args.steps
+        states = args.observe + whole("--steps", args.steps)
+        check_room(data.rows(0, min(PART, len(data))), states, args.samples)
         size = _BYTES * len(data) * states * data.dim
         check_output(args.output, endings=(*TRAJECTORIES, ZARR), size=size)
         units = units_of(data.pieces(PART)) if data.states > args.observe else None

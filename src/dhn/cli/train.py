@@ -80,6 +80,8 @@ def run(args: Arguments) -> Result:
 def _train(args: Arguments) -> Result:
     if args.steps is not None and args.budget is not None:
         raise UserError("give --steps or --budget, not both.")
+    if args.output == Path("."):  # also what an empty text becomes
+        raise UserError("name a folder of its own for the model, such as -o runs/first.")
     budget = None if args.budget is None else seconds("--budget", args.budget)
     options = named_values(args.set, "--set")
     if "seed" in options:

@@ -35,6 +35,7 @@ Fitted = Annotated[
     pydantic.BeforeValidator(lambda x: x if isinstance(x, str) and x == "fit" else _items(x)),
 ]
 Positive = Annotated[float, pydantic.Field(gt=0)]
+SLOWEST, FASTEST = 1e-9, 1e15  # samples a second: one in 30 years, and a femtosecond apart
 
 
 @final
@@ -139,6 +140,9 @@ class ImportOptions(pydantic.BaseModel):
             ),
             f"pivot needs x and y; got {pivot_numbers} numbers.": pivot_numbers != 2,
             "give a time column or a sampling rate, not both.": self.rate and self.time,
+            f"the rate must lie between {SLOWEST:g} and {FASTEST:g} samples a second.": (
+                self.rate and not SLOWEST <= self.rate <= FASTEST
+            ),
             "momenta come from one source: give one of p (measured), mass and system.": (
                 self.mass and (self.system is not None or self.p)
             ),
