@@ -114,7 +114,8 @@ def from_dataframe(
     if q or not isinstance(kept, Mapping):
         return Trajectories(**(from_table(table, dict(roles) or None) | fields))
     found = from_table(table, roles=_remembered(kept, roles, set(table.columns)))
-    found |= {key: kept[key] for key in ("angles", "system", "noise")}
+    found = {"noise": kept["noise"]} | found
+    found |= {key: kept[key] for key in ("angles", "system")}
     labels = {*table.columns, TIME}
     found["units"] = {k: x for k, x in kept["units"].items() if k in labels}
     return Trajectories(**(found | fields))
@@ -134,6 +135,7 @@ def _remembered(kept: Mapping[str, Any], given: list[tuple[str, str]], there: se
             setattr(roles, key, [])
     roles.params = [pair for pair in roles.params if pair[1] in there]
     roles.quantiles = [x for x in roles.quantiles if x[2] in there]
+    roles.noise = [pair for pair in roles.noise if pair[1] in there]
     for label, role in given:
         setattr(roles, role, label)
     for role in ("trajectory", "known"):

@@ -42,12 +42,13 @@ def validated(data: "Trajectories") -> dict[str, Any]:
     fields["known"] = _known(data.known, fields)
     fields["t"] = _times(numbers("t", data.t), fields)
     fields["params"] = _params(data.params, n)
-    fields["noise"] = None if data.noise is None else _noise(numbers("noise", data.noise), d)
+    fields["noise"] = None if data.noise is None else _noise(data.noise, fields)
     fields["meta"] = _meta(data.meta)
     if data.system is not None and not isinstance(data.system, str):
         raise UserError(f"system must be a name; got {type(data.system).__name__}.")
     levels = (tuple(fields["q_quantiles"]), tuple(fields["p_quantiles"]))
-    labels = all_labels(names, fields["params"], levels)
+    each = fields["noise"] is not None and fields["noise"].ndim == 4
+    labels = all_labels(names, fields["params"], levels, each)
     fields["units"] = _units(data.units, labels)
     for key, value in fields.items():
         if isinstance(value, np.ndarray):
@@ -201,18 +202,22 @@ def _params(params: Mapping[str, Any], n: int) -> dict[str, np.ndarray]:
     return result
 
 
-def _noise(noise: np.ndarray, d: int) -> np.ndarray:
-    if noise.shape != (2, d):
+def _noise(value: Any, fields: Mapping[str, Any]) -> np.ndarray:
+    noise, (n, T, d) = numbers("noise", value), fields["q"].shape
+    if noise.shape not in ((2, d), (n, T, 2, d)):
         raise UserError(
-            f"noise must have shape (2, {d}): standard deviations of q, then of p (or v); "
-            f"got {noise.shape}."
+            f"noise must have shape (2, {d}), standard deviations of q, then of p (or v), or "
+            f"({n}, {T}, 2, {d}), one for each number; got {noise.shape}."
         )
-    if (noise < 0).any() or np.isinf(noise).any():
+    wrong = (noise < 0) | np.isinf(noise)
+    if wrong.any():
         raise UserError(
             f"noise must hold standard deviations, zero or above (NaN: not known); "
-            f"got {noise.tolist()}."
+            f"got {noise[wrong][0]:g}."
         )
-    return noise
+    if noise.ndim == 2 or fields["t"].ndim == 1:
+        return noise
+    return np.where(np.isfinite(fields["t"])[..., None, None], noise, np.nan)  # padding has none
 
 
 def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -106,7 +106,9 @@ def _refine_rows(
         p[:, ::factor][sparse.known] = momenta[sparse.known]
         fields["p" if sparse.p is not None else "v"] = p
     times = fine[0] if sparse.t.ndim == 1 else fine
-    return sparse.replace(t=times, known=known, q_quantiles={}, p_quantiles={}, **fields)
+    return sparse.replace(
+        t=times, known=known, noise=sparse.typical_noise, q_quantiles={}, p_quantiles={}, **fields
+    )
 
 
 def refined_times(times: Float[np.ndarray, "n m"], factor: int) -> Float[np.ndarray, "n T"]:
