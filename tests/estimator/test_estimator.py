@@ -176,7 +176,10 @@ BAD_INPUT = {
         lambda m, d: dhn.DHN(widht=3),
         r"unknown option 'widht'. Did you mean 'width'",
     ),
-    "bad value": (lambda m, d: dhn.DHN(block_size=0), r"block_size: .*greater than or equal to 1"),
+    "bad value": (
+        lambda m, d: dhn.DHN(block_size=0),
+        r"block_size should be greater than or equal to 1",
+    ),
     "unknown preset": (lambda m, d: dhn.DHN("papre"), r"unknown preset 'papre'; expected one of"),
     "stride too long": (
         lambda m, d: dhn.DHN(stride=200, width=4).fit(d, steps=1),

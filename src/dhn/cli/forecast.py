@@ -66,7 +66,7 @@ def run(args: Arguments) -> Result:
         answers = in_parts(data[:, : args.observe], predict, report)
     found = joined([answer[0] for answer in answers])
     fit = np.concatenate([answer[1] for answer in answers])
-    result = np.array([x for answer in answers for x in answer[2]])
+    result = [x for answer in answers for x in answer[2]]
     elapsed = time.perf_counter() - start
     with waiting(f"writing {args.output}", enabled=not args.json):
         save_result(found, args.output)
