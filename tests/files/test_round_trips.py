@@ -89,6 +89,7 @@ def trajectories(draw):
             angles=draw(st.tuples(*[st.booleans()] * d)),
             units=draw(st.dictionaries(unit_keys, TEXT, max_size=3)),
             ids=tuple(draw(st.lists(LABEL, min_size=n, max_size=n, unique=True))),
+            code_group=draw(st.just(()) | st.tuples(*[LABEL] * n)),
             system=draw(st.none() | TEXT),
             noise=draw(st.none() | noise),
             meta=draw(st.dictionaries(TEXT, meta, max_size=3)),

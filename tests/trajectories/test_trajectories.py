@@ -7,6 +7,7 @@ import pytest
 
 from dhn.errors import UserError
 from dhn.trajectories import Trajectories
+from dhn.trajectories.segments import code_rows
 
 
 def example(n=4, T=6, d=2, **fields):
@@ -47,6 +48,7 @@ INVALID = [
     (dict(q=Q, t=T, names="ab"), "names must be a sequence of names, not one text"),
     (dict(q=Q, t=T, angles=(True,)), "angles must have one flag a coordinate (2: q1, q2)"),
     (dict(q=Q, t=T, ids=("x", "x")), "ids must differ"),
+    (dict(q=Q, t=T, code_group=("x",)), "code_group must have 2 entries"),
     (dict(q=Q, t=T, units={"theta": "rad"}), "units were given for 'theta', which is not in"),
     (dict(q=Q, t=T, noise=np.ones(2)), "noise must have shape (2, 2)"),
     (dict(q=Q, t=T, noise=np.ones((2, 3, 2))), "or (2, 3, 2, 2), one for each number; got (2, 3"),
@@ -233,6 +235,18 @@ def test_noise_of_each_number_is_cut_and_joined_with_its_numbers():
     assert np.isnan(both.noise[4, 4:]).all() and np.isnan(both.noise[5]).all()
     assert Trajectories.concatenate([shared, shared]).noise.shape == (2, 2)
     assert data.fingerprint() != example(noise=noise[0, 0]).fingerprint()
+
+
+def test_trajectories_of_one_group_share_a_code_however_they_are_cut_and_joined():
+    assert code_rows(example()).tolist() == [0, 1, 2, 3]
+    data = example(code_group=("a", "b", "a", "c"))
+    assert code_rows(data).tolist() == [0, 1, 0, 2]
+    assert code_rows(data[[3, 2, 0]]).tolist() == [0, 1, 1]
+    both = Trajectories.concatenate([data, example(n=2), data[:1]])
+    assert both.code_group == ("a", "b", "a", "c", "4", "5", "a")
+    # What shares a code decides training; notes in `meta` do not.
+    assert data.fingerprint() != example().fingerprint()
+    assert code_rows(example(meta={"codes": "all"})).tolist() == [0, 1, 2, 3]
 
 
 def test_from_list_pads_unequal_trajectories():

@@ -116,6 +116,8 @@ def from_dataframe(
     found = from_table(table, roles=_remembered(kept, roles, set(table.columns)))
     found = {"noise": kept["noise"]} | found
     found |= {key: kept[key] for key in ("angles", "system")}
+    if groups := kept.get("code_group"):
+        found["code_group"] = tuple(groups.get(x, x) for x in found["ids"])
     labels = {*table.columns, TIME}
     found["units"] = {k: x for k, x in kept["units"].items() if k in labels}
     return Trajectories(**(found | fields))

@@ -51,6 +51,7 @@ class _Header(pydantic.BaseModel):
     p_levels: list[float]
     meta: dict[str, str | int | float | bool]
     each_noise: bool = False
+    code_group: list[str] = []
 
 
 def parse_header(text: str | bytes) -> dict[str, Any]:
@@ -130,6 +131,7 @@ def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
 def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `Trajectories` that stand in a header, without control characters."""
     fields: dict[str, Any] = {k: tuple(header[k]) for k in ("names", "angles", "ids")}
+    fields["code_group"] = tuple(header.get("code_group", ()))
     for key in ("units", "meta"):
         fields[key] = {printable(k): _printable(x) for k, x in header[key].items()}
     return fields | {"system": _printable(header["system"])}

@@ -15,6 +15,7 @@ from dhn.files.loading import check_file, format_of, load_content
 from dhn.files.table import check_fingerprint, from_table, to_table
 from dhn.printable import printable
 from dhn.trajectories.container import Trajectories
+from dhn.trajectories.segments import shared_codes
 
 
 def read(
@@ -53,12 +54,21 @@ def read(
         form, content = load_content(path, start)
         if form.layout == "arrays" or columns is not None:
             found = from_arrays if form.layout == "arrays" else from_table
-            return Trajectories(**(found(content, columns) | fields))
+            return _upgraded(Trajectories(**(found(content, columns) | fields)))
         data = Trajectories(**from_table(content))
         check_fingerprint(content, data)
-        return data.replace(**fields) if fields else data
+        return _upgraded(data.replace(**fields) if fields else data)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+
+
+def _upgraded(data: Trajectories) -> Trajectories:
+    """Files of version 0.2 and before have the sharing of codes in an entry "codes" of `meta`."""
+    shared = data.meta.get("codes")
+    if data.code_group or shared not in ("run", "all"):
+        return data
+    meta = {key: value for key, value in data.meta.items() if key != "codes"}
+    return data.replace(code_group=shared_codes(data.ids, str(shared)), meta=meta)
 
 
 def write(data: Trajectories, path: str | os.PathLike[str]) -> None:

@@ -58,6 +58,9 @@ class Trajectories:
     """Name of a coordinate, momentum (`p_<name>`), parameter or `t` -> unit, as text."""
     ids: tuple[str, ...] = ()
     """One label a trajectory; default "0".."n-1"."""
+    code_group: tuple[str, ...] = ()
+    """One label a trajectory: those of one group are the same system and share a latent code.
+    Empty: every trajectory has a code of its own."""
     system: str | None = None
     """Name of the system that made them, if known."""
     noise: np.ndarray | None = None
@@ -226,6 +229,7 @@ class Trajectories:
             known=pick(self.known),
             params={k: x[rows] for k, x in self.params.items()},
             ids=unique([self.ids[i] for i in rows]),
+            code_group=tuple(self.code_group[i] for i in rows) if self.code_group else (),
             noise=along_states(self.noise, pick),
             q_quantiles={k: pick(x) for k, x in self.q_quantiles.items()},
             p_quantiles={k: pick(x) for k, x in self.p_quantiles.items()},

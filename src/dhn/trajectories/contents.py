@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from dhn.trajectories.container import Trajectories
 
 LAYOUT = 2
-"""Version of the header that this dhn reads. Data without `noise` of each number are written with
-layout 1, which older readers understand."""
+"""Version of the header that this dhn reads. Data without noise of each number and shared codes
+are written with layout 1, which older readers understand."""
 OPTIONAL = ("p", "v", "noise")
 
 
@@ -21,6 +21,8 @@ def header_dict(data: "Trajectories") -> dict[str, Any]:
     later = {}
     if data.noise is not None and data.noise.ndim == 4:
         later["each_noise"] = True
+    if data.code_group:
+        later["code_group"] = list(data.code_group)
     return {
         "layout": LAYOUT if later else 1,
         "shape": list(data.q.shape),

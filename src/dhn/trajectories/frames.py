@@ -90,6 +90,7 @@ def to_dataframe(data: "Trajectories") -> "pandas.DataFrame":
     header = header_dict(data)
     frame.attrs[ATTRIBUTE] = {key: header[key] for key in REMEMBERED if key in header}
     frame.attrs[ATTRIBUTE]["noise"] = shared_noise(data)
+    frame.attrs[ATTRIBUTE]["code_group"] = dict(zip(data.ids, data.code_group, strict=False))
     return frame
 
 
@@ -127,6 +128,8 @@ def to_xarray(data: "Trajectories") -> "xarray.Dataset":
     }  # fmt: skip
     if data.params:
         coordinates["parameter"] = list(data.params)
+    if data.code_group:
+        coordinates["code_group"] = (TRAJECTORY, list(data.code_group))
     for part, quantiles in (("q", data.q_quantiles), ("p", data.p_quantiles)):
         if quantiles:
             stacked = np.stack(list(quantiles.values()))
@@ -232,6 +235,8 @@ def _extras(dataset: "xarray.Dataset") -> dict[str, Any]:
     found: dict[str, Any] = {}
     if TRAJECTORY in dataset.coords and dataset[TRAJECTORY].ndim == 1:
         found["ids"] = tuple(str(x) for x in dataset[TRAJECTORY].values)
+    if "code_group" in dataset.coords:
+        found["code_group"] = tuple(str(x) for x in dataset["code_group"].values)
     if KNOWN in dataset:
         found["known"] = np.asarray(_states(dataset, KNOWN)[..., 0], bool)
     if "angle" in dataset.coords:

@@ -98,6 +98,7 @@ def concatenate(parts: "Sequence[Trajectories]") -> dict[str, Any]:
         "angles": first.angles,
         "units": units,
         "ids": unique(ids),
+        "code_group": _joined_groups(parts, unique(ids)),
         "system": first.system if all(x.system == first.system for x in parts) else None,
         "noise": _joined_noise(parts, join),
         "q_quantiles": {k: join([x.q_quantiles[k] for x in parts]) for k in first.q_quantiles},
@@ -113,6 +114,15 @@ def _joined_noise(parts: "Sequence[Trajectories]", join: Callable) -> np.ndarray
         return parts[0].noise
     pairs = zip(noises, parts, strict=True)
     return join([np.broadcast_to(x, (*part.q.shape[:2], 2, part.dim)) for x, part in pairs])
+
+
+def _joined_groups(parts: "Sequence[Trajectories]", ids: Sequence[str]) -> tuple[str, ...]:
+    """Groups of the same label become one; trajectories without a group stay alone."""
+    if not any(x.code_group for x in parts):
+        return ()
+    left = iter(ids)
+    own = [[next(left) for _ in range(len(x))] for x in parts]
+    return tuple(g for x, alone in zip(parts, own, strict=True) for g in x.code_group or alone)
 
 
 def stack(arrays: Sequence[np.ndarray], states: int) -> np.ndarray:

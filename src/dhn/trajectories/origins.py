@@ -61,6 +61,7 @@ def origins(
         known=known[rows[:, None], columns] & inside,
         params={name: values[rows] for name, values in data.params.items()},
         ids=unique(ids),
+        code_group=tuple(data.code_group[i] for i in rows) if data.code_group else (),
         noise=along_states(data.noise, cut),
         q_quantiles={},
         p_quantiles={},

@@ -33,6 +33,9 @@ def summarise(data: "Trajectories") -> str:
     for name, values in data.params.items():
         lines.append((f"param {name}", _range(values, data.units.get(name))))
     lines.append(("noise", _noise(data)))
+    if data.code_group:
+        groups = len(set(data.code_group))
+        lines.append(("codes", f"shared in {groups} {_plural(groups, 'group', 'groups')}"))
     levels = sorted({*data.q_quantiles, *data.p_quantiles})
     if levels:
         lines.append(("quantiles", ", ".join(f"{x:g}" for x in levels)))

@@ -25,12 +25,14 @@ def validated(data: "Trajectories") -> dict[str, Any]:
     default_names = ("q",) if d == 1 else tuple(f"q{i + 1}" for i in range(d))
     names = _labels("names", data.names, d, default_names)
     ids = _labels("ids", data.ids, n, tuple(map(str, range(n))))
+    group = _labels("code_group", data.code_group, n, (), distinct=False)
     angles = tuple(bool(a) for a in data.angles) or (False,) * d
     if len(angles) != d:
         raise UserError(
             f"angles must have one flag a coordinate ({d}: {_list(names)}); got {len(angles)}."
         )
     fields: dict[str, Any] = {"q": q, "names": names, "ids": ids, "angles": angles}
+    fields["code_group"] = group
 
     for name in ("p", "v"):
         value = getattr(data, name)
@@ -246,15 +248,17 @@ def _units(units: Mapping[str, str], labels: Iterable[str]) -> dict[str, str]:
     return dict(units)
 
 
-def _labels(field: str, value: Any, count: int, default: tuple[str, ...]) -> tuple[str, ...]:
+def _labels(
+    field: str, value: Any, count: int, default: tuple[str, ...], distinct: bool = True
+) -> tuple[str, ...]:
     if isinstance(value, str):
         raise UserError(f"{field} must be a sequence of names, not one text: ({value!r},).")
     labels = tuple(str(x) for x in value) or default
-    if len(labels) != count:
+    if len(labels) != count and labels != default:
         raise UserError(f"{field} must have {count} entries to fit q; got {len(labels)}.")
     for label in labels:
         check_label(field, label)
-    if len(set(labels)) != count:
+    if distinct and len(set(labels)) != count:
         twice = next(x for x in labels if labels.count(x) > 1)
         raise UserError(f"{field} must differ from each other; {twice!r} occurs more than once.")
     return labels
