@@ -39,10 +39,10 @@ def run(args: Arguments) -> Result:
 
     from dhn.cli.compilation import open_run
     from dhn.cli.waiting import waiting
-    from dhn.estimator import Mechanics
 
-    model, data = open_run(args.run, args.data)
-    if isinstance(model, Mechanics):
+    opened, data = open_run(args.run, args.data)
+    model = opened.network
+    if model is None:
         raise UserError(
             f"{args.run} holds mechanics, which have no latent code to infer parameters from; "
             f"their coefficients are printed by `dhn train` and stand in `dhn report`."

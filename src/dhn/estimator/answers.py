@@ -16,6 +16,7 @@ from dhn.trajectories.container import Trajectories
 from dhn.trajectories.selection import along_states
 
 if TYPE_CHECKING:
+    from dhn.estimator.mechanical import Mechanics
     from dhn.estimator.trained import TrainedModel
 
 BYTES_PER_NUMBER = 200
@@ -66,6 +67,11 @@ class AbstractAnswers(abc.ABC):
     @abc.abstractmethod
     def network(self) -> "TrainedModel | None":
         """The trained network that answers; a mechanical model has none."""
+
+    @property
+    @abc.abstractmethod
+    def mechanics(self) -> "Mechanics | None":
+        """The fitted mechanics that answer; a network has none."""
 
     @property
     @abc.abstractmethod

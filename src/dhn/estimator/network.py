@@ -34,6 +34,10 @@ class AbstractNetworkAnswers(AbstractAnswers):
     def network(self) -> "TrainedModel":
         return self.trained
 
+    @property
+    def mechanics(self) -> None:
+        return None
+
     def reconstruct(
         self,
         data: TrajectoriesLike,
