@@ -103,15 +103,15 @@ def _square(error: np.ndarray, valid: np.ndarray) -> np.ndarray:
 def _drift(difference: np.ndarray, valid: np.ndarray, half: int, level: np.ndarray) -> float | None:
     """Median change between the beginning and the end of the second half, in units of `level`.
 
-    A measured run that ends early says nothing; a prediction that is no number drifts without end.
+    A measured run that ends early is left out; a prediction that is not finite drifts without end.
     """
     parts = slice(half, half + max(half // 2, 1)), slice(-half // 2, None)
-    told = valid[:, parts[0]].any(1) & valid[:, parts[1]].any(1)
-    if not told.any():
+    complete = valid[:, parts[0]].any(1) & valid[:, parts[1]].any(1)
+    if not complete.any():
         return None
-    rows = np.where(valid, difference, 0.0)[told]
-    before, after = (rows[:, part].sum(1) / valid[told, part].sum(1) for part in parts)
-    change = np.abs(after - before) / level[told]
+    rows = np.where(valid, difference, 0.0)[complete]
+    before, after = (rows[:, part].sum(1) / valid[complete, part].sum(1) for part in parts)
+    change = np.abs(after - before) / level[complete]
     return float(np.median(np.where(np.isnan(change), np.inf, change)))
 
 

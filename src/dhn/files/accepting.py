@@ -171,7 +171,7 @@ def _table(frame: "pandas.DataFrame", time: str, trajectory: str) -> Table:
 
 
 def _is(data: object, package: str, name: str) -> bool:
-    """Whether `data` is of this class; a package nobody imported cannot have made it."""
+    """Whether `data` is of this class; a package that is not imported cannot have made it."""
     module = sys.modules.get(package)
     return module is not None and isinstance(data, getattr(module, name))
 

@@ -1,4 +1,4 @@
-"""What must hold of trajectories, checked once at construction; every error says how to mend it."""
+"""What must hold of trajectories, checked once at construction; errors state the remedy."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping

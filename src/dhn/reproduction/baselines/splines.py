@@ -59,13 +59,6 @@ def system_slopes(system: System) -> Slopes:
     return slopes
 
 
-def velocity_slopes(data: Trajectories) -> tuple[np.ndarray, np.ndarray | None]:
-    """Measured velocities as slopes of q."""
-    if data.v is None:
-        raise UserError("slopes from velocities need v; these data have none.")
-    return data.v, None
-
-
 def _refine(sparse: Trajectories, factor: int, through: Callable) -> Trajectories:
     """One rule for q and p that needs the known states alone."""
 
