@@ -84,3 +84,24 @@ def test_every_task_of_reconstruction_has_its_picture():
     shown = re.findall(r"!\[[^\]]*\]\(reconstruct-([^)]+)\.webp\)", text)
     assert sorted(shown) == sorted(TASKS)
     assert all((ROOT / "docs" / f"reconstruct-{task}.webp").is_file() for task in TASKS)
+
+
+PROMISES = sorted(
+    set(re.findall(r"`pytest (tests/[^`]+)`", (ROOT / "docs" / "reliability.md").read_text()))
+)
+
+
+@pytest.mark.parametrize("words", PROMISES)
+def test_the_command_of_a_promise_selects_tests(words):
+    """By name alone: what `-k` selects among the functions of the files."""
+    files, _, wanted = words.partition(" -k ")
+    paths = [ROOT / name for name in files.split()]
+    assert all(path.is_file() for path in paths)
+    parts = [part.strip() for part in wanted.strip('"').split(" or ")]
+    everything = [
+        f"{path.name} {name}"
+        for path in paths
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+    ]
+    for part in parts:
+        assert any(part in name for name in everything), part

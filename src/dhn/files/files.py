@@ -54,15 +54,15 @@ def read(
         form, content = load_content(path, start)
         if form.layout == "arrays" or columns is not None:
             found = from_arrays if form.layout == "arrays" else from_table
-            return _upgraded(Trajectories(**(found(content, columns) | fields)))
+            return upgraded(Trajectories(**(found(content, columns) | fields)))
         data = Trajectories(**from_table(content))
         check_fingerprint(content, data)
-        return _upgraded(data.replace(**fields) if fields else data)
+        return upgraded(data.replace(**fields) if fields else data)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
 
-def _upgraded(data: Trajectories) -> Trajectories:
+def upgraded(data: Trajectories) -> Trajectories:
     """Files of version 0.2 and before have the sharing of codes in an entry "codes" of `meta`."""
     shared = data.meta.get("codes")
     if data.code_group or shared not in ("run", "all"):
@@ -87,14 +87,14 @@ def write_all(files: Mapping[Path, Trajectories]) -> None:
     """Several files, of which none is changed unless all could be written."""
     with contextlib.ExitStack() as stack:
         for path, data in files.items():
-            data = _cleaned(data)
+            data = cleaned(data)
             form = format_of(path)
             implementation = form.implementation()
             content = to_arrays(data) if form.layout == "arrays" else to_table(data)
             implementation.save(stack.enter_context(atomic_path(path)), content)
 
 
-def _cleaned(data: Trajectories) -> Trajectories:
+def cleaned(data: Trajectories) -> Trajectories:
     """`data` with texts that a terminal may show."""
     units = {k: printable(x) for k, x in data.units.items()}
     meta = {printable(k): printable(x) if isinstance(x, str) else x for k, x in data.meta.items()}
