@@ -77,6 +77,15 @@ def test_every_picture_of_a_tutorial_is_made_by_its_code():
             assert f'savefig("{name}"' in text and (page.parent / name).is_file()
 
 
+def test_every_task_of_reconstruction_has_its_picture():
+    from examples.reconstruct import TASKS
+
+    text = (ROOT / "docs" / "reconstruct.md").read_text()
+    shown = re.findall(r"!\[[^\]]*\]\(reconstruct-([^)]+)\.webp\)", text)
+    assert sorted(shown) == sorted(TASKS)
+    assert all((ROOT / "docs" / f"reconstruct-{task}.webp").is_file() for task in TASKS)
+
+
 PROMISES = sorted(
     set(re.findall(r"`pytest (tests/[^`]+)`", (ROOT / "docs" / "reliability.md").read_text()))
 )

@@ -68,7 +68,7 @@ def test_parts_have_files_of_their_own(call, runs):
     for part, file in found["written"].items():
         data = dhn.read(file)
         assert found["parts"][part] == [len(data), 64]
-        assert all("/seg" in x for x in data.ids) and data.meta["codes"] == "all"
+        assert all("/seg" in x for x in data.ids) and set(data.code_group) == {"all"}
         for run in ("run0", "run1"):
             times = data.times[[x.startswith(f"{run}/") for x in data.ids]]
             spans.setdefault(run, []).append((times.min(), times.max()))

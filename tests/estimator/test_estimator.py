@@ -7,6 +7,7 @@ import pytest
 
 import dhn
 from dhn.errors import UserError
+from dhn.estimator.answers import refined
 from dhn.evaluation.extrapolation import LinearDMD, persistence
 from dhn.evaluation.metrics import compare
 from dhn.evaluation.uncertainty import coverage
@@ -95,6 +96,35 @@ def test_noisy_observations_are_fitted_as_a_whole(data, model):
     smooth = model.denoise(noisy[:, :48])
     error = np.mean((smooth.q - truth.q[:, :48]) ** 2)
     assert error < 0.3 * np.mean((noisy.q[:, :48] - truth.q[:, :48]) ** 2)
+
+
+def test_noise_of_each_measurement_weights_it(data, model):
+    """Ten good measurements among bad ones are as good as alone; one noise is a special case."""
+    rng = np.random.default_rng(0)
+    truth = data[1][:6, :40]
+    noise = np.where(np.arange(40) % 4 == 0, 1e-3, 10.0)[None, :, None, None]
+    noise = np.broadcast_to(noise, (6, 40, 2, 1))
+    q, p = (x + noise[:, :, k] * rng.normal(size=x.shape) for k, x in ((0, truth.q), (1, truth.p)))
+    measured = truth.replace(q=q, p=p, noise=noise)
+    good = np.arange(40) % 4 == 0
+    alone = measured.replace(known=np.broadcast_to(good, (6, 40)), noise=np.full((2, 1), 1e-3))
+    found, best = model.reconstruct(measured), model.reconstruct(alone)
+    difference = np.abs(found.trajectories.q - best.trajectories.q).max()
+    assert difference < 1e-4 < np.abs(best.trajectories.q - truth.q).max() < 5e-3
+    same = model.reconstruct(alone.replace(noise=np.full((6, 40, 2, 1), 1e-3)))
+    np.testing.assert_array_equal(same.trajectories.q, best.trajectories.q)
+    # Forecasts and interpolations of such data keep the noise where it belongs.
+    ahead = model.forecast(measured, 5).noise
+    np.testing.assert_array_equal(ahead[:, :40], noise)
+    assert np.isnan(ahead[:, 40:]).all()
+    np.testing.assert_array_equal(refined(measured, 3).noise[:, ::3], noise)
+    trackers = model.track(noise=np.full((2, 1), 1e-3)), model.track()
+    for t, position in zip(truth.t[:20], q[0, :20], strict=True):
+        a = trackers[0].update(t, position)
+        b = trackers[1].update(t, position, noise=np.full((2, 1), 1e-3))
+    np.testing.assert_array_equal(a.q, b.q)
+    with pytest.raises(UserError, match="zero or above"):
+        trackers[0].update(100.0, 0.0, noise=-np.ones((2, 1)))
 
 
 def test_a_saved_model_needs_nothing_repeated(data, model, tmp_path):

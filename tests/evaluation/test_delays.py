@@ -7,7 +7,6 @@ from dhn.evaluation.delays import delay_forecasts
 from dhn.evaluation.rivals import rivals
 from dhn.trajectories import Trajectories
 from dhn.trajectories.origins import origins
-from dhn.trajectories.segments import CODES
 
 OBSERVED, AHEAD = 16, 10
 
@@ -17,7 +16,7 @@ def waves(rates, count=200, noise=0.0, ids=None):
     t, rng = np.arange(count) * 0.1, np.random.default_rng(0)
     q = [np.cos(rate * t)[:, None] + rng.normal(0, noise, (count, 1)) for rate in rates]
     fields = {} if ids is None else {"ids": ids}
-    return Trajectories.from_list(q, t, meta={CODES: "run"}, **fields)
+    return Trajectories.from_list(q, t, **fields)
 
 
 def errors(train, validation, test):

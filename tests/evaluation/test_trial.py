@@ -11,7 +11,6 @@ from dhn.trajectories.period import characteristic_period, oscillation_period, t
 
 STEP = 0.1
 PERIOD = np.pi
-MEASURED = {"codes": "run"}
 
 
 def damped(states: int, start: float = 0.0, noise: float = 0.0, seed: int = 0) -> Trajectories:
@@ -22,7 +21,7 @@ def damped(states: int, start: float = 0.0, noise: float = 0.0, seed: int = 0) -
     rng = np.random.default_rng(seed)
     q, v = (x + noise * rng.normal(size=states) for x in (q, v))
     return Trajectories(
-        q=q[None, :, None], v=v[None, :, None], t=t, meta=MEASURED,
+        q=q[None, :, None], v=v[None, :, None], t=t,
         noise=np.full((2, 1), max(noise, 1e-6)),
     )  # fmt: skip
 

@@ -40,6 +40,17 @@ def test_a_mapping_names_foreign_columns_and_leaves_out_the_rest(tmp_path):
     assert data.t.shape == (2, 2)
 
 
+def test_noise_columns_belong_to_their_numbers(tmp_path):
+    content = "t,theta,v_theta,noise_theta,l\n0,1,2,0.1,3\n1,2,3,,3\n"
+    data = table(tmp_path, content)
+    np.testing.assert_array_equal(data.noise[0, :, 0, 0], [0.1, np.nan])
+    assert np.isnan(data.noise[:, :, 1]).all() and list(data.params) == ["l"]
+    columns = {"t": "t", "theta": "q:a", "v_theta": "v", "l": "noise:v_a"}
+    assert table(tmp_path, content, columns).noise[0, :, 1, 0].tolist() == [3, 3]
+    with pytest.raises(UserError, match="'l' is the noise of 'b', which is not there"):
+        table(tmp_path, content, columns | {"l": "noise:b"})
+
+
 def test_velocities_pair_by_order_or_by_name(tmp_path):
     content = "t,a,b,wb,wa\n0,1,2,20,10\n"
     by_order = {"a": "q", "b": "q", "wa": "v", "wb": "v"}

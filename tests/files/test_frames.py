@@ -47,6 +47,24 @@ def test_times_of_each_trajectory_come_back(data):
     same(as_trajectories(own.to_xarray()), own)
 
 
+def test_noise_of_each_number_comes_back(data):
+    noise = np.random.default_rng(0).uniform(size=(3, data.states, 2, 2))
+    varied = data.replace(noise=noise)
+    assert "noise_p_theta1" in varied.to_dataframe()
+    same(as_trajectories(varied.to_dataframe()), varied)
+    same(as_trajectories(varied.to_xarray()), varied)
+    same(as_trajectories(varied.to_xarray().transpose()), varied)
+
+
+def test_groups_that_share_a_code_come_back(data):
+    grouped = data.replace(code_group=("a", "b", "a"))
+    frame = grouped.to_dataframe()
+    same(as_trajectories(frame), grouped)
+    same(as_trajectories(grouped.to_xarray()), grouped)
+    last = as_trajectories(frame[frame.trajectory != "0"])
+    assert last.code_group == ("b", "a")
+
+
 def test_paths_dicts_and_lists(data, tmp_path):
     dhn.write(data, tmp_path / "data.npz")
     same(as_trajectories(tmp_path / "data.npz"), data)

@@ -15,7 +15,8 @@ SIZES = (1, 2, 7)
 
 
 def some(n=5, states=6, shared=True, seed=0):
-    """Trajectories with every field, gaps and quantiles."""
+    """Trajectories with every field, gaps and quantiles; without shared times, with noise of each
+    number and with shared codes."""
     random = np.random.default_rng(seed)
     q, p = random.normal(size=(2, n, states, 2))
     q[0, 2] = np.nan
@@ -24,7 +25,9 @@ def some(n=5, states=6, shared=True, seed=0):
         q=q, p=p, t=t if shared else t + np.arange(n)[:, None],
         params={"l": random.normal(size=n), "m": np.ones(n)},
         names=("a", "b"), angles=(True, False), units={"a": "rad"}, system="toy",
-        ids=tuple(f"run {i}" for i in range(n)), noise=np.full((2, 2), 0.1),
+        ids=tuple(f"run {i}" for i in range(n)),
+        noise=np.full((2, 2), 0.1) if shared else random.uniform(size=(n, states, 2, 2)),
+        code_group=() if shared else tuple("ab"[i % 2] for i in range(n)),
         q_quantiles={0.05: q - 1, 0.95: q + 1}, p_quantiles={0.5: p},
         meta={"seed": 3},
     )  # fmt: skip

@@ -74,7 +74,9 @@ def trajectories(draw):
     names = tuple(draw(st.lists(LABEL, min_size=d, max_size=d, unique=True)))
     params = draw(st.lists(LABEL, max_size=2, unique=True))
     value = st.one_of(NUMBER, st.just(np.nan))
-    noise = hnp.arrays(float, (2, d), elements=st.floats(0, 1e300))
+    deviation = st.floats(0, 1e300) | st.just(np.nan)
+    shape = draw(st.sampled_from([(2, d), (n, T, 2, d)]))
+    noise = hnp.arrays(float, shape, elements=deviation)
     unit_keys = st.sampled_from(["t", *names, f"p_{names[0]}", *params])
     meta = st.one_of(TEXT, st.integers(-(2**60), 2**60), NUMBER, st.booleans())
     try:
@@ -87,6 +89,7 @@ def trajectories(draw):
             angles=draw(st.tuples(*[st.booleans()] * d)),
             units=draw(st.dictionaries(unit_keys, TEXT, max_size=3)),
             ids=tuple(draw(st.lists(LABEL, min_size=n, max_size=n, unique=True))),
+            code_group=draw(st.just(()) | st.tuples(*[LABEL] * n)),
             system=draw(st.none() | TEXT),
             noise=draw(st.none() | noise),
             meta=draw(st.dictionaries(TEXT, meta, max_size=3)),

@@ -86,9 +86,10 @@ def test_states_that_nothing_determines_are_reported():
     assert np.abs(found.states).max() < 10
 
 
-def kalman(frequency: float, values: np.ndarray, noise: float, process: float):
+def kalman(frequency: float, values: np.ndarray, noise: float | np.ndarray, process: float):
     """Rauch-Tung-Striebel smoother of one oscillator with a known frequency and a flat start.
 
+    `noise` is one number or (T, 2), the standard deviation of each number.
     Process noise enters as the engine has it: on `Q_target` and on `P_source` of each step.
     """
     angle = frequency * TIME_STEP
@@ -99,12 +100,13 @@ def kalman(frequency: float, values: np.ndarray, noise: float, process: float):
     G = np.array([[-1.0, -s / frequency], [0.0, -c]])
     Q = process**2 * G @ G.T
     T = len(values)
-    mean, cov = [values[0]], [noise**2 * np.eye(2)]
+    R = [np.diag(x**2) for x in np.broadcast_to(noise, values.shape)]
+    mean, cov = [values[0]], [R[0]]
     ahead = []
     for t in range(1, T):
         m, P = F @ mean[-1], F @ cov[-1] @ F.T + Q
         ahead.append((m, P))
-        gain = P @ np.linalg.inv(P + noise**2 * np.eye(2))
+        gain = P @ np.linalg.inv(P + R[t])
         mean.append(m + gain @ (values[t] - m))
         cov.append((np.eye(2) - gain) @ P)
     for t in range(T - 2, -1, -1):
@@ -115,18 +117,23 @@ def kalman(frequency: float, values: np.ndarray, noise: float, process: float):
     return np.array(mean), np.array(cov)
 
 
-def test_a_linear_oscillator_equals_the_kalman_smoother():
+SINGLE = np.full((2, STATES, 2), 0.05)
+VARIED = 0.1 * 10 ** np.random.default_rng(3).uniform(-2, 0, (2, STATES, 2))
+"""Standard deviations of each number, from 0.001 to 0.1."""
+
+
+@pytest.mark.parametrize("noise", [SINGLE, VARIED], ids=["one noise", "noise of each number"])
+def test_a_linear_oscillator_equals_the_kalman_smoother(noise):
     """With the code fixed by its prior, mean and covariance are those of the exact smoother."""
-    sigma, claimed = 0.05, 0.02
+    claimed = 0.02
     # A prior that leaves the code no freedom: one training system, its spread next to nothing.
     tight = CodePrior(np.array([0.1]), np.array([[1e-9]]), np.zeros((1, 1)), claimed)
     known = dataclasses.replace(knowledge(), prior=tight)
     clean = truth(np.full(2, 1.1), STATES, PHASES[:2])
-    values = clean + sigma * np.random.default_rng(2).normal(size=clean.shape)
-    noise = np.full(values.shape, sigma)
+    values = clean + noise * np.random.default_rng(2).normal(size=clean.shape)
     found = reconstruct(known, values, np.ones(values.shape, bool), noise)
     for i in range(2):
-        mean, cov = kalman(1.1, values[i], sigma, claimed * 0.1)
+        mean, cov = kalman(1.1, values[i], noise[i], claimed * 0.1)
         np.testing.assert_allclose(found.states[i], mean, atol=1e-7)
         deviation = np.sqrt(np.einsum("tii->ti", cov))
         np.testing.assert_allclose(found.deviation[i], deviation, rtol=1e-5)

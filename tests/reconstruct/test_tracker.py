@@ -17,16 +17,15 @@ START = 16
 
 def followed(known: Knowledge, values: np.ndarray, noise: np.ndarray, lag: int) -> Filter:
     """The filter after all of `values` (T, m), NaN where unknown."""
-    seen = np.isfinite(values)
+    seen, noise = np.isfinite(values), np.broadcast_to(noise, values.shape)
     states, code, prior = most_probable(
-        known, np.nan_to_num(values[None, :START]), seen[None, :START],
-        np.broadcast_to(noise, (1, START, 2)),
-    )  # fmt: skip
-    weight = np.where(seen[:START], 1 / noise**2, 0.0)
+        known, np.nan_to_num(values[None, :START]), seen[None, :START], noise[None, :START]
+    )
+    weight = np.where(seen[:START], 1 / noise[:START] ** 2, 0.0)
     found = Filter(known, states[0], weight, np.nan_to_num(values[:START]), code[0], prior, lag)
-    for row in values[START:]:
+    for row, deviation in zip(values[START:], noise[START:], strict=True):
         found.predict(1)
-        found.correct(0, row, noise)
+        found.correct(0, row, deviation)
     return found
 
 
@@ -35,16 +34,20 @@ def smoothed(known: Knowledge, values: np.ndarray, noise: np.ndarray):
     return reconstruct(known, np.nan_to_num(values)[None], seen, np.broadcast_to(noise, seen.shape))
 
 
-@pytest.mark.parametrize("lag", [4, 12])
-def test_a_linear_oscillator_equals_the_kalman_filter(lag):
+SINGLE = np.full((41, 2), 0.05)
+VARIED = 0.1 * 10 ** np.random.default_rng(3).uniform(-2, 0, (41, 2))
+
+
+@pytest.mark.parametrize(("lag", "sigma"), [(4, SINGLE), (12, SINGLE), (4, VARIED)])
+def test_a_linear_oscillator_equals_the_kalman_filter(lag, sigma):
     """A window of any length gives the exact filter, since nothing is lost by linearising."""
-    sigma, claimed = np.full(2, 0.05), 0.02
+    claimed = 0.02
     tight = CodePrior(np.array([0.1]), np.array([[1e-9]]), np.zeros((1, 1)), claimed)
     known = dataclasses.replace(knowledge(), prior=tight)
     clean = truth(np.full(1, 1.1), 41, PHASES[:1])[0]
     values = clean + sigma * np.random.default_rng(2).normal(size=clean.shape)
     now = followed(known, values, sigma, lag).estimate()
-    mean, covariance = kalman(1.1, values, 0.05, claimed * 0.1)
+    mean, covariance = kalman(1.1, values, sigma, claimed * 0.1)
     np.testing.assert_allclose(now.state, mean[-1], atol=1e-7)
     np.testing.assert_allclose(now.root @ now.root.T, covariance[-1], rtol=1e-4, atol=1e-9)
 

@@ -112,8 +112,9 @@ def test_velocities_stand_in_for_momenta():
 
 
 def test_segments_that_share_a_code_train_one_row():
-    """`meta["codes"] = "all"`: every trajectory is the same system and gets the same code."""
-    data = oscillators().replace(meta={"codes": "all"})
+    """Every trajectory is the same system and gets the same code."""
+    data = oscillators()
+    data = data.replace(code_group=("all",) * len(data))
     scaler = Scaler.fit(data)
     model = DHNModel.build(
         DHNConfig(network=NetworkConfig(width=8, depth=1), latent_size=2),

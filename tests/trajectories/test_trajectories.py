@@ -7,6 +7,7 @@ import pytest
 
 from dhn.errors import UserError
 from dhn.trajectories import Trajectories
+from dhn.trajectories.segments import code_rows
 
 
 def example(n=4, T=6, d=2, **fields):
@@ -47,8 +48,10 @@ INVALID = [
     (dict(q=Q, t=T, names="ab"), "names must be a sequence of names, not one text"),
     (dict(q=Q, t=T, angles=(True,)), "angles must have one flag a coordinate (2: q1, q2)"),
     (dict(q=Q, t=T, ids=("x", "x")), "ids must differ"),
+    (dict(q=Q, t=T, code_group=("x",)), "code_group must have 2 entries"),
     (dict(q=Q, t=T, units={"theta": "rad"}), "units were given for 'theta', which is not in"),
     (dict(q=Q, t=T, noise=np.ones(2)), "noise must have shape (2, 2)"),
+    (dict(q=Q, t=T, noise=np.ones((2, 3, 2))), "or (2, 3, 2, 2), one for each number; got (2, 3"),
     (dict(q=Q, t=T, noise=-np.ones((2, 2))), "standard deviations, zero or above"),
     (dict(q=Q, t=T, q_quantiles={5: Q}), "levels between 0 and 1; got 5"),
     (dict(q=Q, t=T, q_quantiles={0.5: Q[:1]}), "q_quantiles[0.5] must have the shape of q"),
@@ -210,7 +213,6 @@ def test_concatenate_pads_and_keeps_ids_apart():
         (dict(names=("a", "b")), "names differ"),
         (dict(params={"l": 1.0}), "params differ, [] and ['l']"),
         (dict(p=None), "only some parts have p"),
-        (dict(noise=np.ones((2, 2))), "the noise differs"),
         (dict(units={"t": "ms"}), "the unit of 't' is 's' and 'ms'"),
     ],
 )
@@ -219,6 +221,32 @@ def test_concatenate_names_what_does_not_fit(change, message):
     with pytest.raises(UserError) as caught:
         Trajectories.concatenate([a, a.replace(**change)])
     assert message in str(caught.value)
+
+
+def test_noise_of_each_number_is_cut_and_joined_with_its_numbers():
+    noise = np.random.default_rng(0).uniform(1, 2, (4, 6, 2, 2))
+    data = example(noise=noise)
+    np.testing.assert_array_equal(data[[2, 0], 1:4].noise, noise[[2, 0], 1:4])
+    np.testing.assert_allclose(data.typical_noise, np.sqrt(np.mean(noise**2, axis=(0, 1))))
+    shared = example(n=1, T=4, noise=np.array([[0.1, 0.2], [0.3, np.nan]]))
+    both = Trajectories.concatenate([data, shared, example(n=1)])
+    np.testing.assert_array_equal(both.noise[:4], noise)
+    np.testing.assert_array_equal(both.noise[4, 3], shared.noise)
+    assert np.isnan(both.noise[4, 4:]).all() and np.isnan(both.noise[5]).all()
+    assert Trajectories.concatenate([shared, shared]).noise.shape == (2, 2)
+    assert data.fingerprint() != example(noise=noise[0, 0]).fingerprint()
+
+
+def test_trajectories_of_one_group_share_a_code_however_they_are_cut_and_joined():
+    assert code_rows(example()).tolist() == [0, 1, 2, 3]
+    data = example(code_group=("a", "b", "a", "c"))
+    assert code_rows(data).tolist() == [0, 1, 0, 2]
+    assert code_rows(data[[3, 2, 0]]).tolist() == [0, 1, 1]
+    both = Trajectories.concatenate([data, example(n=2), data[:1]])
+    assert both.code_group == ("a", "b", "a", "c", "4", "5", "a")
+    # What shares a code decides training; notes in `meta` do not.
+    assert data.fingerprint() != example().fingerprint()
+    assert code_rows(example(meta={"codes": "all"})).tolist() == [0, 1, 2, 3]
 
 
 def test_from_list_pads_unequal_trajectories():

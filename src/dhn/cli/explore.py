@@ -45,13 +45,13 @@ def run(args: Arguments) -> Result:
     from dhn.cli.compilation import use_cache
     from dhn.cli.sources import training_states
     from dhn.cli.waiting import waiting
-    from dhn.estimator import Mechanics, load
+    from dhn.estimator import load
     from dhn.explorer import write_explorer
     from dhn.files import read
 
     use_cache()
-    model = load(args.run)
-    if isinstance(model, Mechanics):
+    model = load(args.run).network
+    if model is None:
         raise UserError(f"{args.run} holds mechanics; the explorer shows trained networks.")
     train = training_states(model, args.run)
     data = None if args.data is None else read(args.data)

@@ -43,13 +43,12 @@ def run(args: Arguments) -> Result:
     from dhn.cli.compilation import open_model
     from dhn.cli.parts import in_parts
     from dhn.cli.waiting import waiting
-    from dhn.estimator import Mechanics
     from dhn.estimator.reconstruction import warning
     from dhn.files.pieces import open_pieces
 
     with open_pieces(args.data) as data:
-        model = open_model(args.run)
-        if isinstance(model, Mechanics):
+        model = open_model(args.run).network
+        if model is None:
             raise UserError(
                 f"{args.run} holds mechanics, which have no latent code to infer parameters from; "
                 f"their coefficients are printed by `dhn train` and stand in `dhn report`."

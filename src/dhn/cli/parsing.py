@@ -115,7 +115,7 @@ def _flag(kind: type, name: str) -> str:
 
 
 def _marks(kind: type, name: str) -> tuple[Any, ...]:
-    """What `Annotated` says of a field beside its type."""
+    """The metadata that `Annotated` adds to the type of a field."""
     hint = typing.get_type_hints(kind, include_extras=True)[name]
     return typing.get_args(hint)[1:] if typing.get_origin(hint) is typing.Annotated else ()
 

@@ -54,7 +54,7 @@ def find(model: "AbstractAnswers", run: Path, part: str) -> Path | None:
 
 
 def recall(model: "AbstractAnswers", run: Path, part: str) -> "Trajectories | None":
-    """The data of this part, if their file is still there and still says the same."""
+    """The data of this part, if their file is still there and unchanged."""
     from dhn.files import read
 
     path = find(model, run, part)

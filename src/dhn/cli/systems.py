@@ -20,7 +20,7 @@ class Arguments:
 
 
 def run(args: Arguments) -> Result:
-    """Gather what each system says of itself."""
+    """Gather the description of each system."""
     from dhn.systems import SYSTEMS, get_system
 
     found = {}

@@ -120,7 +120,7 @@ def _train(args: Arguments) -> Result:
                 f"of it, or choose a preset of a network."
             )
         return _mechanics(args, data, kept, budget, options, source, notes)
-    start = None if args.start is None else _start(args)
+    start = None if args.start is None else _start(args, args.start)
     preset = args.preset if start is None else start.config
     model = DHN(preset, **{**options, "seed": args.seed}).fit(
         data if stored is None else stored, steps=args.steps, budget=budget,
@@ -137,15 +137,15 @@ def _train(args: Arguments) -> Result:
     return Result(found, lambda console: _draw(console, found))
 
 
-def _start(args: Arguments):
+def _start(args: Arguments, path: Path):
     """The trained network that `--from` names."""
-    from dhn.estimator import Mechanics, load
+    from dhn.estimator import load
 
     if args.preset != "default":
         raise UserError("--from brings its own configuration; leave --preset out.")
-    model = load(args.start) if args.start is not None else None
-    if model is None or isinstance(model, Mechanics):
-        raise UserError(f"{args.start} holds mechanics; training can begin with networks only.")
+    model = load(path).network
+    if model is None:
+        raise UserError(f"{path} holds mechanics; training can begin with networks only.")
     return model
 
 

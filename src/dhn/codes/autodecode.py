@@ -120,7 +120,7 @@ def autodecode(
 
     `stages` limits the fit to some of the model's stages (interpolation observes the coarsest
     only). The search begins at `start`, by default at the training code that fits best; unless
-    `local`, the Gaussian of all training codes is the prior's last word. Trajectories are padded to
+    `local`, the Gaussian of all training codes is the final prior. Trajectories are padded to
     whole batches, so their number does not recompile.
     """
     stages = tuple(range(len(model.window_shapes))) if stages is None else stages

@@ -53,6 +53,6 @@ def in_batches(function: Callable, arrays, batch_size: int, *, side_by_side: boo
 
 
 def _cores() -> int:
-    """Cores for this process; NPROC says otherwise, as it does to XLA."""
-    told = os.environ.get("NPROC", "")
-    return int(told) if told.isdigit() and int(told) else len(os.sched_getaffinity(0))
+    """Cores for this process; NPROC overrides them, as in XLA."""
+    limit = os.environ.get("NPROC", "")
+    return int(limit) if limit.isdigit() and int(limit) else len(os.sched_getaffinity(0))

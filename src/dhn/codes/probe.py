@@ -136,8 +136,8 @@ class Bend:
 
     def variance(self, codes: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
         """Of the Gaussian process, given the training codes: next to nothing among them."""
-        told = ((self._seen(codes) @ self.root.T) ** 2).sum(1)
-        return self.amplitude * np.maximum(1.0 - told, 0.0)
+        explained = ((self._seen(codes) @ self.root.T) ** 2).sum(1)
+        return self.amplitude * np.maximum(1.0 - explained, 0.0)
 
     def _seen(self, codes: Float[np.ndarray, "n k"]) -> np.ndarray:
         return _kernel(np.asarray(codes, np.float64), self.centres, self.width)

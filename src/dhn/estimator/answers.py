@@ -13,8 +13,10 @@ from dhn.estimator.reconstruction import Reconstruction
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.memory import check_memory
 from dhn.trajectories.container import Trajectories
+from dhn.trajectories.selection import along_states
 
 if TYPE_CHECKING:
+    from dhn.estimator.mechanical import Mechanics
     from dhn.estimator.trained import TrainedModel
 
 BYTES_PER_NUMBER = 200
@@ -65,6 +67,11 @@ class AbstractAnswers(abc.ABC):
     @abc.abstractmethod
     def network(self) -> "TrainedModel | None":
         """The trained network that answers; a mechanical model has none."""
+
+    @property
+    @abc.abstractmethod
+    def mechanics(self) -> "Mechanics | None":
+        """The fitted mechanics that answer; a network has none."""
 
     @property
     @abc.abstractmethod
@@ -133,7 +140,8 @@ class AbstractAnswers(abc.ABC):
 
         Arguments:
             data: Noisy trajectories.
-            noise: (2, d) standard deviations of q and of p (or v); by default the data's own.
+            noise: (2, d) standard deviations of q and of p (or v), or (n, T, 2, d) of each number;
+                by default the data's own.
 
         Returns:
             States with quantiles; `known` is False everywhere, since all are estimates.
@@ -175,13 +183,14 @@ def extended(data: Trajectories, steps: int, time_step: float) -> Trajectories:
     def longer(x):
         if x is None:
             return None
-        return np.concatenate([x, np.full((len(x), count, x.shape[2]), np.nan)], axis=1)
+        return np.concatenate([x, np.full((len(x), count, *x.shape[2:]), np.nan)], axis=1)
 
     ahead = time_step * np.arange(1, count + 1)
     t = np.concatenate([data.t, data.t[..., -1:] + ahead], axis=-1)
     known = np.concatenate([data.known, np.zeros((len(data), count), bool)], axis=1)
+    noise = along_states(data.noise, longer)
     return data.replace(
-        q=longer(data.q), p=longer(data.p), v=longer(data.v), t=t, known=known,
+        q=longer(data.q), p=longer(data.p), v=longer(data.v), t=t, known=known, noise=noise,
         q_quantiles={}, p_quantiles={},
     )  # fmt: skip
 
@@ -201,14 +210,14 @@ def hidden(data: Trajectories, observe: int) -> Trajectories:
 
 def refined(sparse: Trajectories, factor: int) -> Trajectories:
     """`sparse` with `factor - 1` unknown states between each two of its own."""
-    n, m, d = sparse.q.shape
+    n, m, _ = sparse.q.shape
     states = (m - 1) * factor + 1
     check_room(sparse, states)
 
     def wider(x):
         if x is None:
             return None
-        fine = np.full((n, states, d), np.nan)
+        fine = np.full((n, states, *x.shape[2:]), np.nan)
         fine[:, ::factor] = x
         return fine
 
@@ -216,8 +225,9 @@ def refined(sparse: Trajectories, factor: int) -> Trajectories:
     known[:, ::factor] = sparse.known
     start = sparse.t[0] if sparse.t.ndim == 1 else sparse.t[:, :1]
     t = start + np.arange(states) * (sparse.time_step / factor)
+    noise = along_states(sparse.noise, wider)
     return sparse.replace(
-        q=wider(sparse.q), p=wider(sparse.p), v=wider(sparse.v), t=t, known=known,
+        q=wider(sparse.q), p=wider(sparse.p), v=wider(sparse.v), t=t, known=known, noise=noise,
         q_quantiles={}, p_quantiles={},
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from dhn.models.dhn import as_dhn
 from dhn.reconstruct.bands import Bands, horizons
 from dhn.reconstruct.denoised import reconstruct_by_denoising
 from dhn.reconstruct.engine import reconstruct
+from dhn.reconstruct.guess import reliable
 from dhn.reconstruct.knowledge import least_noise
 from dhn.reconstruct.posterior import Posterior
 from dhn.reconstruct.question import Between, interpolate_path
@@ -98,11 +99,7 @@ def _scaled(trained: "TrainedModel", data: Trajectories):
         )
     q = trained.scaler.transform_q(data.q)
     p = np.full_like(q, np.nan) if momenta is None else trained.scaler.transform_p(momenta)
-    noise = trained.noise
-    if data.noise is not None:
-        noise = trained.scaler.scaled_noise(np.nan_to_num(data.noise))
-    row = np.concatenate([noise[0], noise[1]])
-    return q, p, np.broadcast_to(row, (*q.shape[:2], len(row)))
+    return q, p, trained.scaler.number_noise(data, trained.noise)
 
 
 def _on_grid(values, known, noise, place, nearest, states) -> Asked:
@@ -142,9 +139,10 @@ def _off_grid(values, known, noise, place, states, least) -> Asked:
         between.weight[index] = np.where(known[i, at], 1 / np.maximum(noise[i, at], least) ** 2, 0)
         between.fraction[index] = place[i, at] - interval[i, at]
     moved, near = np.zeros((n, states, m)), np.zeros((n, states, m), bool)
+    seen = reliable(known, noise)
     for i in range(n):
         for j in range(m):
-            at = np.flatnonzero(known[i, :, j])
+            at = np.flatnonzero(seen[i, :, j])
             if len(at):
                 index = np.unique(np.round(place[i, at]).astype(int))
                 near[i, index, j] = True

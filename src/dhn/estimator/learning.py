@@ -113,8 +113,8 @@ def _learn_in_turns(
     started = clock()
     values = np.concatenate(scaler.transform(train), axis=-1)
     known = np.asarray(train.known)[..., None] & np.isfinite(values)
-    row = np.concatenate(noise)
-    states = smooth_start(np.where(known, values, 0.0), known, row)
+    each = scaler.number_noise(train, noise)
+    states = smooth_start(np.where(known, values, 0.0), known, np.concatenate(noise))
     model, trained = (None if start is None else start.model), None
     for number, share in enumerate(SHARES):
         last = number + 1 == len(SHARES)
@@ -136,9 +136,7 @@ def _learn_in_turns(
         model, codes = found.model, np.asarray(found.codes)
         trained = packed(data, config, training, scaler, context, noise, found)
         if not last:
-            states = refine(
-                trained.knowledge, values, known, np.broadcast_to(row, values.shape), states, codes
-            )
+            states = refine(trained.knowledge, values, known, each, states, codes)
     assert trained is not None
     whole = {"seconds": clock() - started, "fingerprint": train.fingerprint()}
     return dataclasses.replace(trained, summary={**trained.summary, **whole})

@@ -181,6 +181,10 @@ class Mechanics(AbstractAnswers):
         return None
 
     @property
+    def mechanics(self) -> "Mechanics":
+        return self
+
+    @property
     def assumed_noise(self) -> np.ndarray:
         """(2, d): the noise is part of the fitted model, so that none need be stated."""
         return np.ones((2, self.model.mechanics.layout.dim))

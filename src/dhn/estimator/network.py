@@ -13,7 +13,7 @@ from dhn.estimator.answers import AbstractAnswers, check_room
 from dhn.estimator.asking import answer, ask, denoised, read_back
 from dhn.estimator.parameters import Parameters
 from dhn.estimator.reconstruction import Reconstruction
-from dhn.estimator.tracking import Tracker
+from dhn.estimator.tracking import Tracker, check_noise
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.models.registry import count_parameters
 from dhn.reconstruct.posterior import Posterior, Result
@@ -33,6 +33,10 @@ class AbstractNetworkAnswers(AbstractAnswers):
     @property
     def network(self) -> "TrainedModel":
         return self.trained
+
+    @property
+    def mechanics(self) -> None:
+        return None
 
     def reconstruct(
         self,
@@ -90,12 +94,7 @@ class AbstractNetworkAnswers(AbstractAnswers):
             A tracker; `tracker.update(t, q)` gives state, code and bands so far.
         """
         if noise is not None:
-            noise = np.asarray(noise, float)
-            if noise.shape != (2, self.trained.context.dim) or not (noise >= 0).all():
-                raise UserError(
-                    f"noise must have shape (2, {self.trained.context.dim}), standard deviations "
-                    f"of q and of {self.trained.momenta}; got shape {noise.shape}."
-                )
+            noise = check_noise(noise, self.trained.context.dim)
         return Tracker(self.trained, noise, whole("lag", lag, 4))
 
     def posterior(self, data: TrajectoriesLike) -> Posterior:

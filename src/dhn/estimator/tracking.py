@@ -64,10 +64,9 @@ class Tracker:
 
     def __init__(self, trained: "TrainedModel", noise: Float[np.ndarray, "2 d"] | None, lag: int):
         self._trained, self._lag = trained, lag
-        given = trained.noise if noise is None else trained.scaler.scaled_noise(noise)
-        self._noise = np.concatenate([given[0], given[1]])
-        self._given = noise
-        self._seen: list[tuple[float, np.ndarray, np.ndarray]] = []
+        scaled = trained.noise * np.stack([trained.scaler.q_scale, trained.scaler.p_scale])
+        self._noise = scaled if noise is None else noise
+        self._seen: list[tuple[float, np.ndarray, np.ndarray, np.ndarray]] = []
         self._filter: Filter | None = None
         self._bands = Bands.gaussian()
         self._outside: collections.deque[bool] = collections.deque(maxlen=lag)
@@ -79,6 +78,8 @@ class Tracker:
         t: float,
         q: Float[np.ndarray, " d"] | float,
         p: Float[np.ndarray, " d"] | float | None = None,
+        *,
+        noise: Float[np.ndarray, "2 d"] | None = None,
     ) -> Tracked:
         """Take in what was measured at time `t`.
 
@@ -87,6 +88,7 @@ class Tracker:
                 measurement is moved to the nearest state of the grid along the predicted path.
             q: (d,) coordinates; NaN where nothing was measured.
             p: (d,) momenta (velocities for a model of velocities), if they were measured.
+            noise: (2, d) standard deviations of this measurement; by default those of `track`.
 
         Returns:
             The state at `t` with bands, the code so far, and whether the model fits.
@@ -94,6 +96,7 @@ class Tracker:
         d = self._trained.context.dim
         q = np.broadcast_to(np.asarray(q, float), (d,))
         p = np.full(d, np.nan) if p is None else np.broadcast_to(np.asarray(p, float), (d,))
+        noise = self._noise if noise is None else check_noise(noise, d)
         if not np.isfinite(t) or t <= self._last:
             raise UserError(f"times must increase; got {t!r} after {self._last!r}.")
         if not self._seen and self._filter is None:
@@ -101,14 +104,16 @@ class Tracker:
                 raise UserError("tracking begins with a measurement; all numbers were unknown.")
             self._start = t
         self._last = t
-        return self._begin(t, q, p) if self._filter is None else self._go_on(self._filter, t, q, p)
+        if self._filter is None:
+            return self._begin(t, q, p, noise)
+        return self._go_on(self._filter, t, q, p, noise)
 
-    def _begin(self, t: float, q: np.ndarray, p: np.ndarray) -> Tracked:
+    def _begin(self, t: float, q: np.ndarray, p: np.ndarray, noise: np.ndarray) -> Tracked:
         """The smoother over all measurements so far; the filter if they identify the motion."""
         trained = self._trained
-        self._seen.append((t, q, p))
-        times, qs, ps = (np.array(x) for x in zip(*self._seen, strict=True))
-        data = Trajectories(q=qs[None], t=times, noise=self._given)
+        self._seen.append((t, q, p, noise))
+        times, qs, ps, noises = (np.array(x) for x in zip(*self._seen, strict=True))
+        data = Trajectories(q=qs[None], t=times, noise=noises[None])
         data = data.replace(**{trained.momenta: ps[None]})
         # The smoother needs a few windows, also if there are fewer measurements.
         asked = ask(trained, extended(data, self._lag, self.time_step))
@@ -142,19 +147,21 @@ class Tracker:
         self._seen = []
         blank = np.full((states, path.shape[2]), np.nan)
         values, weight = blank, np.zeros_like(blank)
-        for t, q, p in seen:
+        for t, q, p, noise in seen:
             place = (t - self._start) / self.time_step
             at = int(np.round(place))
             measured = self._moved(self._scaled(q, p), path[0], place, at)
             known = np.isfinite(measured)
             values[at] = np.where(known, measured, values[at])
-            weight[at] = np.where(known, 1 / self._variance(place - at), weight[at])
+            weight[at] = np.where(known, 1 / self._variance(noise, place - at), weight[at])
         self._index = states - 1
         self._filter = Filter(
             knowledge, path[0, :states], weight, np.nan_to_num(values), code[0], prior, self._lag
         )
 
-    def _go_on(self, filter: Filter, t: float, q: np.ndarray, p: np.ndarray) -> Tracked:
+    def _go_on(
+        self, filter: Filter, t: float, q: np.ndarray, p: np.ndarray, noise: np.ndarray
+    ) -> Tracked:
         place = (t - self._start) / self.time_step
         target = int(np.ceil(place - ON_GRID))
         if target > self._index:
@@ -167,7 +174,7 @@ class Tracker:
         innovation = np.nan
         if known.any():
             before = filter.estimate(back)
-            variance = self._variance(place - near)
+            variance = self._variance(noise, place - near)
             expected = before.root @ before.root.T + np.diag(variance)
             miss = (measured - before.state)[known]
             square = float(miss @ np.linalg.solve(expected[np.ix_(known, known)], miss))
@@ -213,16 +220,27 @@ class Tracker:
         scaler = self._trained.scaler
         return np.concatenate([scaler.transform_q(q), scaler.transform_p(p)])
 
-    def _variance(self, apart: float) -> np.ndarray:
-        """Of a measurement so many steps from a state of the grid."""
+    def _variance(self, noise: np.ndarray, apart: float) -> np.ndarray:
+        """Scaled, of a measurement so many steps from a state of the grid."""
         least = BETWEEN if abs(apart) > ON_GRID else 0.0
-        return np.maximum(self._noise, least) ** 2
+        return np.maximum(self._trained.scaler.scaled_noise(noise).ravel(), least) ** 2
 
     def _moved(self, measured: np.ndarray, path: np.ndarray, place: float, near: int) -> np.ndarray:
         """A measurement moved to a state of the grid, along the estimated path."""
         if abs(place - near) <= ON_GRID:
             return measured
         return measured + path[near] - _between(path, place)
+
+
+def check_noise(noise: object, dim: int) -> Float[np.ndarray, "2 d"]:
+    """(2, d) standard deviations of one measurement, or a `UserError`."""
+    found = np.asarray(noise, float)
+    if found.shape != (2, dim) or not (found >= 0).all():
+        raise UserError(
+            f"noise must have shape (2, {dim}), standard deviations of q and of p (or v), zero or "
+            f"above; got shape {found.shape}."
+        )
+    return found
 
 
 def _between(path: Float[np.ndarray, "W m"], place: float) -> Float[np.ndarray, " m"]:

@@ -94,6 +94,7 @@ def extended(
         q=np.concatenate([observed.q, q], axis=1),
         t=np.concatenate([observed.t, later], axis=-1),
         known=np.concatenate([observed.known, np.zeros(q.shape[:2], bool)], axis=1),
+        noise=observed.typical_noise,
         q_quantiles={},
         p_quantiles={},
         **{name: joined, other: None},

@@ -127,13 +127,13 @@ def _square(error: np.ndarray, valid: np.ndarray) -> np.ndarray:
 def _changes(difference: np.ndarray, valid: np.ndarray, half: int, level: np.ndarray) -> np.ndarray:
     """Change between the beginning and the end of the second half, in units of `level`.
 
-    A measured run that ends early tells nothing; a prediction that is no number drifts without end.
+    A measured run that ends early is left out; a prediction that is not finite drifts without end.
     """
     parts = slice(half, half + max(half // 2, 1)), slice(-half // 2, None)
-    told = valid[:, parts[0]].any(1) & valid[:, parts[1]].any(1)
-    rows = np.where(valid, difference, 0.0)[told]
-    before, after = (rows[:, part].sum(1) / valid[told, part].sum(1) for part in parts)
-    change = np.abs(after - before) / level[told]
+    complete = valid[:, parts[0]].any(1) & valid[:, parts[1]].any(1)
+    rows = np.where(valid, difference, 0.0)[complete]
+    before, after = (rows[:, part].sum(1) / valid[complete, part].sum(1) for part in parts)
+    change = np.abs(after - before) / level[complete]
     return np.where(np.isnan(change), np.inf, change)
 
 

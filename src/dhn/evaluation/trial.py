@@ -61,7 +61,7 @@ class Trial:
 
 
 def marks(period: float | None, time_step: float, steps: int) -> dict[str, int]:
-    """Name -> states ahead at which errors are told: fractions of the period where there is one."""
+    """Name -> states ahead at which errors are given: fractions of a period, if any."""
     found = {"one state": 1, "the end": steps}
     if period is not None:
         found |= {name: round(share * period / time_step) for name, share in MARKS.items()}

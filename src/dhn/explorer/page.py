@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from dhn.errors import UserError
-from dhn.estimator import AbstractEstimator
+from dhn.estimator import AbstractNetworkAnswers
 from dhn.explorer.data import export_region, export_runs, shown
 from dhn.explorer.export import export_model
 from dhn.files.atomic import atomic_path
@@ -38,7 +38,7 @@ SCRIPTS = (
 
 
 def build_page(
-    model: AbstractEstimator,
+    model: AbstractNetworkAnswers,
     data: Trajectories | None = None,
     *,
     train: Trajectories | None = None,
@@ -61,7 +61,7 @@ def build_page(
 
 
 def build_payload(
-    model: AbstractEstimator,
+    model: AbstractNetworkAnswers,
     data: Trajectories | None = None,
     *,
     train: Trajectories | None = None,
@@ -80,7 +80,7 @@ def build_payload(
 
 def write_explorer(
     path: str | os.PathLike[str],
-    model: AbstractEstimator,
+    model: AbstractNetworkAnswers,
     data: Trajectories | None = None,
     *,
     train: Trajectories | None = None,
@@ -94,7 +94,7 @@ def write_explorer(
     return len(document)
 
 
-def _runs(model: AbstractEstimator, data: Trajectories) -> list[dict[str, Any]]:
+def _runs(model: AbstractNetworkAnswers, data: Trajectories) -> list[dict[str, Any]]:
     chosen, observed = shown(data)
     if chosen.momenta is None:
         raise UserError("the explorer needs momenta p or velocities v; these data have neither.")

@@ -119,7 +119,10 @@ def from_dataframe(
     if q or not isinstance(kept, Mapping):
         return Trajectories(**(from_table(table, dict(roles) or None) | fields))
     found = from_table(table, roles=_remembered(kept, roles, set(table.columns)))
-    found |= {key: kept[key] for key in ("angles", "system", "noise")}
+    found = {"noise": kept["noise"]} | found
+    found |= {key: kept[key] for key in ("angles", "system")}
+    if groups := kept.get("code_group"):
+        found["code_group"] = tuple(groups.get(x, x) for x in found["ids"])
     labels = {*table.columns, TIME}
     found["units"] = {k: x for k, x in kept["units"].items() if k in labels}
     return Trajectories(**(found | fields))
@@ -139,6 +142,7 @@ def _remembered(kept: Mapping[str, Any], given: list[tuple[str, str]], there: se
             setattr(roles, key, [])
     roles.params = [pair for pair in roles.params if pair[1] in there]
     roles.quantiles = [x for x in roles.quantiles if x[2] in there]
+    roles.noise = [pair for pair in roles.noise if pair[1] in there]
     for label, role in given:
         setattr(roles, role, label)
     for role in ("trajectory", "known"):
@@ -172,7 +176,7 @@ def _table(frame: "pandas.DataFrame", time: str, trajectory: str) -> Table:
 
 
 def _is(data: object, package: str, name: str) -> bool:
-    """Whether `data` is of this class; a package nobody imported cannot have made it."""
+    """Whether `data` is of this class; a package that is not imported cannot have made it."""
     module = sys.modules.get(package)
     return module is not None and isinstance(data, getattr(module, name))
 

@@ -50,6 +50,8 @@ class _Header(pydantic.BaseModel):
     q_levels: list[float]
     p_levels: list[float]
     meta: dict[str, str | int | float | bool]
+    each_noise: bool = False
+    code_group: list[str] = []
 
 
 def parse_header(text: str | bytes) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def parse_header(text: str | bytes) -> dict[str, Any]:
                 f"it was written by a newer dhn (layout {layout}, this one reads {LAYOUT}); "
                 f"upgrade dhn."
             )
-        header = _Header.model_validate_json(text).model_dump(mode="json")
+        header = _Header.model_validate_json(text).model_dump(mode="json", exclude_unset=True)
         n, _, d = header["shape"]
         if (len(header["ids"]), len(header["names"])) == (n, d):
             return header
@@ -117,7 +119,9 @@ def own_sizes(header: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """Name -> shape of every array that belongs to this header."""
     n, T, d = shape = tuple(header["shape"])
     sizes = {"q": shape, "t": (T,) if header["shared_time"] else (n, T), "known": (n, T)}
-    sizes |= {k: (2, d) if k == "noise" else shape for k in header["fields"]}
+    sizes |= {k: shape for k in header["fields"]}
+    if "noise" in sizes:
+        sizes["noise"] = (n, T, 2, d) if header.get("each_noise") else (2, d)
     if header["params"]:
         sizes["params"] = (n, len(header["params"]))
     for part in ("q", "p"):
@@ -142,6 +146,7 @@ def own_fields(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> d
 def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `Trajectories` that stand in a header, without control characters."""
     fields: dict[str, Any] = {k: tuple(header[k]) for k in ("names", "angles", "ids")}
+    fields["code_group"] = tuple(header.get("code_group", ()))
     for key in ("units", "meta"):
         fields[key] = {printable(k): _printable(x) for k, x in header[key].items()}
     return fields | {"system": _printable(header["system"])}
@@ -181,6 +186,11 @@ def _foreign(arrays: Mapping[str, np.ndarray], roles: Roles) -> dict[str, Any]:
                 f"the variable {label!r} of shape {value.shape} is neither q, p, v, t, known nor a "
                 f"parameter with {n} values; leave it out with columns={{{label!r}: None}}."
             )
+    if roles.noise:
+        noise = np.full((n, T, 2, d), np.nan)
+        for label, row, k in roles.noise_places():
+            noise[:, :, row, k] = _states(arrays, [("", label)], T, t.ndim)[..., 0]
+        fields["noise"] = noise
     return fields | {"params": params}
 
 

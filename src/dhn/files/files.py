@@ -16,6 +16,7 @@ from dhn.files.stored import is_store, open, write_store
 from dhn.files.table import check_fingerprint, from_table, to_table
 from dhn.printable import printable
 from dhn.trajectories.container import Trajectories
+from dhn.trajectories.segments import shared_codes
 
 
 def read(
@@ -57,12 +58,21 @@ def read(
         form, content = load_content(path, start)
         if form.layout == "arrays" or columns is not None:
             found = from_arrays if form.layout == "arrays" else from_table
-            return Trajectories(**(found(content, columns) | fields))
+            return upgraded(Trajectories(**(found(content, columns) | fields)))
         data = Trajectories(**from_table(content))
         check_fingerprint(content, data)
-        return data.replace(**fields) if fields else data
+        return upgraded(data.replace(**fields) if fields else data)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+
+
+def upgraded(data: Trajectories) -> Trajectories:
+    """Files of version 0.2 and before have the sharing of codes in an entry "codes" of `meta`."""
+    shared = data.meta.get("codes")
+    if data.code_group or shared not in ("run", "all"):
+        return data
+    meta = {key: value for key, value in data.meta.items() if key != "codes"}
+    return data.replace(code_group=shared_codes(data.ids, str(shared)), meta=meta)
 
 
 def write(data: Trajectories, path: str | os.PathLike[str]) -> None:

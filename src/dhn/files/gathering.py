@@ -86,6 +86,7 @@ class _Gathered:
         self.common = _common(first)
         self.header = header_dict(first) | {"shape": [count, first.states, first.dim]}
         self.ids: list[str] = []
+        self.groups: list[str] = []
         self.sizes: dict[str, Shape] = {}
         self.types: dict[str, np.dtype] = {}
         self.starts: dict[str, int] = {}
@@ -101,10 +102,12 @@ class _Gathered:
     def add(self, piece: Trajectories) -> None:
         done = len(self.ids)
         self.ids += piece.ids
+        self.groups += piece.code_group
         if _common(piece) != self.common or len(self.ids) > self.count:
             raise UserError("the pieces of one file must have the same fields and states.")
         for name, array in number_arrays(piece).items():
-            if name in SHARED or array.shape == self.sizes[name] == (piece.states,):
+            shared = name in SHARED and array.ndim == 2
+            if shared or array.shape == self.sizes[name] == (piece.states,):
                 self._put(name, 0, array)
             elif name in LEVELS_FIRST:
                 row = math.prod(self.sizes[name][2:])
@@ -126,6 +129,8 @@ class _Gathered:
 
     def whole_header(self) -> bytes:
         header = self.header | {"ids": self.ids}
+        if self.groups:
+            header["code_group"] = self.groups
         parts = {name: (size, self.blocks(name)) for name, size in self.sizes.items()}
         return json.dumps(header | {"sha256": digest_blocks(header, parts)}).encode()
 
@@ -166,6 +171,10 @@ def _member(
 
 def _common(piece: Trajectories) -> Mapping[str, Any]:
     """What must be the same in all pieces."""
-    shared = {"t": piece.t, "noise": piece.noise} if piece.t.ndim == 1 else {"noise": piece.noise}
-    numbers = {k: None if x is None else x.tobytes() for k, x in shared.items()}
-    return header_dict(piece) | {"ids": None, "shape": piece.q.shape[1:]} | numbers
+    noise = piece.noise
+    numbers = {
+        "t": piece.t.tobytes() if piece.t.ndim == 1 else None,
+        "noise": noise.tobytes() if noise is not None and noise.ndim == 2 else None,
+    }
+    own = {"ids": None, "code_group": bool(piece.code_group), "shape": piece.q.shape[1:]}
+    return header_dict(piece) | own | numbers

@@ -13,7 +13,7 @@ import numpy as np
 from dhn.errors import UserError
 from dhn.files import stored
 from dhn.files.arrays import HEADER, own_fields, own_header, own_sizes
-from dhn.files.files import read
+from dhn.files.files import read, upgraded
 from dhn.files.stored import StoredTrajectories
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.contents import BLOCK, digest_blocks
@@ -21,7 +21,7 @@ from dhn.trajectories.contents import BLOCK, digest_blocks
 LEVELS_FIRST = ("q_quantiles", "p_quantiles")
 """Arrays whose second axis counts trajectories; it is the first of all others."""
 SHARED = ("noise",)
-"""Arrays without an axis that counts trajectories."""
+"""Arrays that have no axis that counts trajectories if they have two axes."""
 _ZIP_LOCAL = 30
 """Bytes of a local header of a .zip before its name and extra field."""
 
@@ -139,14 +139,16 @@ class _Stored(AbstractSource):
             fields = {name: self._part(name, first, stop) for name in self._names}
         except (OSError, ValueError) as error:
             raise UserError(f"{self._path} changed while it was read; run it again.") from error
-        return Trajectories(**own_fields(header, fields))
+        if groups := header.get("code_group"):
+            header["code_group"] = groups[first:stop]
+        return upgraded(Trajectories(**own_fields(header, fields)))
 
     def _part(self, name: str, first: int, stop: int) -> np.ndarray:
         array = self._arrays[name]
-        if name in SHARED or (name == "t" and len(array.shape) == 1):
+        if len(array.shape) == (2 if name in SHARED else 1):
             return array.all()
         if name not in LEVELS_FIRST:
-            return array.rows(0, first, stop)
+            return array.rows(None, first, stop)
         return np.stack([array.rows(level, first, stop) for level in range(array.shape[0])])
 
 
@@ -173,11 +175,11 @@ class _Array:
         size = math.prod(self.shape)
         return (self._read(first, min(BLOCK, size - first)) for first in range(0, size, BLOCK))
 
-    def rows(self, level: int, first: int, stop: int) -> np.ndarray:
-        """Rows of the array, or of one of its levels if it has more than three axes."""
-        shape = self.shape[1:] if len(self.shape) > 3 else self.shape
+    def rows(self, level: int | None, first: int, stop: int) -> np.ndarray:
+        """Rows of the array, or of one of its levels if its first axis counts them."""
+        shape = self.shape if level is None else self.shape[1:]
         size = math.prod(shape[1:])
-        start = level * math.prod(shape) + first * size
+        start = (level or 0) * math.prod(shape) + first * size
         return self._read(start, (stop - first) * size).reshape(stop - first, *shape[1:])
 
 

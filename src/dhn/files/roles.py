@@ -6,11 +6,12 @@ A user gives them by `columns={foreign name: role}`, with the roles
     "q"  "q:theta"                 a coordinate, keeping its name or called theta
     "p"  "p:theta"  "v"  "v:theta" its momentum, its velocity (without a name: in the order of q)
     "param"  "param:length"        a constant of each trajectory
+    "noise:theta"  "noise:v_theta" standard deviation of each number of theta, of its velocity
     None                           leave it out
 
 Once a mapping names coordinates, columns it does not mention are left out, except t, trajectory
 and known. Without one, names decide: `theta` with `p_theta` or `v_theta`, or q, q1, q2, ... with
-p, p1, ... and v, v1, ...; what remains is a parameter.
+p, p1, ... and v, v1, ...; `noise_theta` is the noise of `theta`; what remains is a parameter.
 """
 
 import dataclasses
@@ -25,11 +26,12 @@ from dhn.trajectories.labels import (
     TIME,
     TRAJECTORY,
     momentum_label,
+    noise_label,
     parse_quantile_label,
     velocity_label,
 )
 
-_KINDS = ("q", "p", "v", "param")
+_KINDS = ("q", "p", "v", "param", "noise")
 _PLAIN = ("t", "trajectory", "known")
 _LISTED = 20  # names that a message of one line has room for
 COMPARED = 1000  # names that a misspelt one is compared with; each takes about 0.1 ms
@@ -50,6 +52,22 @@ class Roles:
     params: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     quantiles: list[tuple[str, float, str]] = dataclasses.field(default_factory=list)
     """(stem, level, label): the stem is the label of a coordinate or of its momentum."""
+    noise: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    """(column that it belongs to, as we name it: `theta`, `p_theta` or `v_theta`; label)."""
+
+    def noise_places(self) -> list[tuple[str, int, int]]:
+        """(label, row, column) of the standard deviations in an array (..., 2, d)."""
+        names = [name for name, _ in self.q]
+        second = momentum_label if self.p else velocity_label
+        places = {name: (0, k) for k, name in enumerate(names)}
+        places |= {second(name): (1, k) for k, name in enumerate(names)}
+        for of, label in self.noise:
+            if of not in places:
+                raise UserError(
+                    f"{label!r} is the noise of {of!r}, which is not there; it has "
+                    f"{listing(list(places))}."
+                )
+        return [(label, *places[of]) for of, label in self.noise]
 
 
 def find_roles(
@@ -78,7 +96,7 @@ def _assign(roles: Roles, label: str, role: str | None) -> None:
     if role is None:
         return
     kind, _, name = role.partition(":") if isinstance(role, str) else ("", "", "")
-    if kind in _KINDS and not (":" in role and not name):
+    if kind in _KINDS and not (":" in role and not name) and role != "noise":
         # An empty name of a momentum is filled by `_pair` in the order of the coordinates.
         default = "" if kind in ("p", "v") else label
         getattr(roles, "params" if kind == "param" else kind).append((name or default, label))
@@ -89,7 +107,7 @@ def _assign(roles: Roles, label: str, role: str | None) -> None:
     else:
         raise UserError(
             f"columns maps {label!r} to {role!r}; a role is 't', 'trajectory', 'known', 'q', "
-            f"'p', 'v', 'param' (with a name: 'q:theta') or None."
+            f"'p', 'v', 'param' (with a name: 'q:theta'), 'noise:theta' or None."
         )
 
 
@@ -113,12 +131,18 @@ def _recognise(roles: Roles, labels: list[str], what: str) -> None:
             f"columns={{'theta': 'q', 'omega': 'v'}}; it has {rest}."
         )
     stems = {label for pairs in (roles.q, roles.p, roles.v) for _, label in pairs}
+    noises = {}
+    for of, pairs in ((str, roles.q), (momentum_label, roles.p), (velocity_label, roles.v)):
+        for name, label in pairs:
+            noises |= {noise_label(x): of(name) for x in (label, of(name))}
     for label in labels:
         quantile = parse_quantile_label(label)
         if label in taken:
             continue
         if quantile and quantile[0] in stems:
             roles.quantiles.append((*quantile, label))
+        elif label in noises:
+            roles.noise.append((noises[label], label))
         else:
             roles.params.append((label, label))
 

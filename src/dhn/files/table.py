@@ -1,7 +1,8 @@
 """Trajectories as one table, one row a state: what .csv and Parquet files hold.
 
-Columns: trajectory, t, the coordinates, `p_<name>`, `v_<name>`, known, the parameters, and
-quantiles such as `theta_q05`. What does not fit in columns is the same JSON header as elsewhere.
+Columns: trajectory, t, the coordinates, `p_<name>`, `v_<name>`, known, the parameters, quantiles
+such as `theta_q05`, and `noise_<column>` where each number has its noise. What does not fit in
+columns is the same JSON header as elsewhere.
 """
 
 import dataclasses
@@ -18,13 +19,14 @@ from dhn.files.roles import Roles, find_roles
 from dhn.memory import check_memory
 from dhn.printable import printable
 from dhn.trajectories.contents import header_dict
-from dhn.trajectories.frames import state_columns
+from dhn.trajectories.frames import shared_noise, state_columns
 from dhn.trajectories.joining import merge_times
 from dhn.trajectories.labels import (
     KNOWN,
     TIME,
     TRAJECTORY,
     momentum_label,
+    noise_label,
     quantile_label,
     velocity_label,
 )
@@ -103,7 +105,7 @@ def to_table(data: "Trajectories") -> Table:
     columns = state_columns(data)
     header = header_dict(data)
     header |= {"rows": len(columns[TIME]), "fingerprint": data.fingerprint()}
-    header["noise"] = None if data.noise is None else data.noise.tolist()
+    header["noise"] = shared_noise(data)
     return Table(columns, json.dumps(header))
 
 
@@ -154,6 +156,10 @@ def from_table(
     fields["params"] = {name: _constant(table, label, grid, ids) for name, label in roles.params}
     if header is not None:
         fields |= header_fields(header) | {"noise": header.get("noise")}
+    if roles.noise:
+        fields["noise"] = np.full((*grid.shape, 2, len(roles.q)), np.nan)
+        for label, row, k in roles.noise_places():
+            fields["noise"][:, :, row, k] = grid.place(table.numbers(label))
     return fields
 
 
@@ -204,6 +210,9 @@ def own_roles(header: Mapping[str, Any]) -> Roles:
     for (_, stems), part in zip(_quantile_stems(roles), ("q", "p"), strict=False):
         for level in header[f"{part}_levels"]:
             roles.quantiles += [(x, level, quantile_label(x, level)) for x in stems]
+    if header.get("each_noise"):
+        momenta = [x for _, x in roles.p or roles.v] or [velocity_label(x) for x in names]
+        roles.noise = [(x, noise_label(x)) for x in (*names, *momenta)]
     return roles
 
 
@@ -222,6 +231,7 @@ def _check_own(table: Table, roles: Roles, header: Mapping[str, Any]) -> None:
         )
     pairs = [*roles.q, *roles.p, *roles.v, *roles.params]
     expected = [TRAJECTORY, TIME, KNOWN, *(x for _, x in pairs), *(x[2] for x in roles.quantiles)]
+    expected += [label for _, label in roles.noise]
     missing = [x for x in expected if x not in table.columns]
     if missing:
         raise UserError(f"its column {missing[0]!r} is missing; {_MEND}.")

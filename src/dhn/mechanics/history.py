@@ -41,7 +41,8 @@ def with_history(before: Trajectories, data: Trajectories, observe: int) -> Traj
         knowns.append(known)
     return Trajectories.from_list(
         qs, ts, known=knowns, names=data.names, angles=data.angles, units=data.units,
-        ids=data.ids, noise=data.noise, meta=data.meta, params=data.params,
+        ids=data.ids, code_group=data.code_group, noise=data.typical_noise, meta=data.meta,
+        params=data.params,
     )  # fmt: skip
 
 
@@ -76,7 +77,8 @@ def held_back(train: Trajectories, share: float) -> tuple[Trajectories, Trajecto
                 angles=train.angles,
                 units=train.units,
                 ids=train.ids,
-                noise=train.noise,
+                code_group=train.code_group,
+                noise=train.typical_noise,
                 meta=train.meta,
                 params=train.params,
             )

@@ -18,6 +18,7 @@ from dhn.errors import UserError
 
 if TYPE_CHECKING:
     from dhn.models.stage import AbstractStage
+    from dhn.models.upsampler import AbstractUpsampler
 
 
 class WindowShape(NamedTuple):
@@ -77,6 +78,16 @@ class AbstractModel(eqx.Module):
     def training_shapes(self) -> tuple[WindowShape, ...]:
         """The windows that `losses` takes: those of the stages, unless a model wants others."""
         return self.window_shapes
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one window that attend to each other; 0 without attention."""
+        return 0
+
+    @property
+    def upsampler(self) -> "AbstractUpsampler | None":
+        """The model itself if it refines a grid of states in one pass."""
+        return None
 
     @property
     def block_map(self) -> "AbstractStage | None":

@@ -104,6 +104,11 @@ class DHNModel(AbstractForecaster):
         return ("equation", "denoising") if self.config.denoising_weight > 0 else ("equation",)
 
     @property
+    def tokens(self) -> int:
+        """z, and a q and a p for every state of the block."""
+        return 1 + 2 * self.config.block_size if self.config.network.kind == "transformer" else 0
+
+    @property
     def finest(self) -> AbstractStage:
         return min(self.stages, key=lambda stage: stage.spacing)
 

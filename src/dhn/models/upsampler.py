@@ -12,6 +12,10 @@ from dhn.models.contract import AbstractModel, ModelContext
 class AbstractUpsampler(AbstractModel):
     """A model that refines a grid of states."""
 
+    @property
+    def upsampler(self) -> "AbstractUpsampler":
+        return self
+
     @abc.abstractmethod
     def upsample(self, sparse: StateBlock, z: Float[Array, "n k"], factor: int) -> StateBlock:
         """From `m` states to `(m - 1) * factor + 1`; the known ones come back bit for bit."""

@@ -18,7 +18,7 @@ from dhn.codes.batches import in_batches
 from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractForecaster
 from dhn.reconstruct.forecast import with_tail
-from dhn.reconstruct.guess import Examples, first_guess, from_examples
+from dhn.reconstruct.guess import Examples, first_guess, from_examples, reliable
 from dhn.reconstruct.knowledge import Knowledge, least_noise
 from dhn.reconstruct.posterior import Posterior, Result
 from dhn.reconstruct.question import Between, Question, nothing_between
@@ -128,18 +128,17 @@ def _settle(
     prior = knowledge.prior
     values = np.where(known, values, 0.0)
     weight = np.where(known, 1.0 / np.maximum(noise, least_noise(knowledge)) ** 2, 0.0)
-    if between is None:
-        between = nothing_between(n, T, m)
-    else:
-        weight = np.zeros_like(weight)
-    typical = float(np.sqrt(np.mean(noise[known] ** 2))) if known.any() else 0.0
+    weight = weight if between is None else np.zeros_like(weight)
+    between = nothing_between(n, T, m) if between is None else between
+    seen = reliable(known, noise)
+    typical = float(np.sqrt(np.mean(noise[seen] ** 2))) if seen.any() else 0.0
     whiten = np.linalg.pinv(prior.basis).T
     rows = np.arange(n)
     model = double(knowledge.model)
     job = _Job(model, prior, values, weight, between, solver or Smoother())
     span = job.span
     states, codes = first_guess(
-        model, prior, knowledge.examples, values[:, :span], known[:, :span],
+        model, prior, knowledge.examples, values[:, :span], seen[:, :span],
         np.sqrt(2) * typical / knowledge.change,
     )  # fmt: skip
     gaussian = job.global_prior(rows)
@@ -149,7 +148,7 @@ def _settle(
         if not len(poor):
             break
         states, codes = from_examples(
-            knowledge.examples, values[poor][:, :span], known[poor][:, :span], attempt
+            knowledge.examples, values[poor][:, :span], seen[poor][:, :span], attempt
         )
         start = (codes - prior.mean) @ whiten
         path = _better(path, poor, job.solve(poor, states, start, job.global_prior(poor)))

@@ -20,7 +20,13 @@ from dhn.reconstruct.forecast import forecast
 
 SPLINE_ERROR = 0.1
 """Assumed error of a spline's window residual, in units of a typical change."""
-LOCAL, ITS, FEW = False, 8, 24  # local prior, iterations, windows of a first fit
+ITERATIONS = 8
+"""Of the fit of a first code; the smoother refines it."""
+WINDOWS = 24
+"""Windows of a trajectory to which a first code is fitted."""
+QUANTILE, RELIABLE = 0.2, 5.0
+"""Measurements of a coordinate are used for a guess if their noise is at most this multiple of its
+quantile over the trajectory: at least a fifth of them, and all of them if they are alike."""
 LEAST_WINDOWS = 4
 """Complete windows from which a code is fitted; with fewer of them all known numbers are joined."""
 
@@ -70,6 +76,23 @@ class Examples:
         return cls(*(arrays[f"examples/{name}"] for name in names))
 
 
+def reliable(
+    known: Bool[np.ndarray, "n T m"], noise: Float[np.ndarray, "n T m"]
+) -> Bool[np.ndarray, "n T m"]:
+    """Known numbers that are not much noisier than others of the same coordinate and trajectory.
+
+    Arguments:
+        known: Which numbers are known.
+        noise: Their standard deviations.
+
+    Returns:
+        The numbers that a first guess is made from; the smoother uses all of them.
+    """
+    ordered = np.sort(np.where(known, noise, np.inf), axis=1)
+    place = (QUANTILE * np.maximum(known.sum(1, keepdims=True) - 1, 0)).astype(int)
+    return known & (noise <= RELIABLE * np.take_along_axis(ordered, place, axis=1))
+
+
 def first_guess(
     model: AbstractForecaster,
     prior: CodePrior,
@@ -106,9 +129,9 @@ def first_guess(
             usable[rows],
             prior,
             noise=level,
-            local=LOCAL,
-            max_iterations=ITS,
-            most_windows=FEW,
+            local=False,
+            max_iterations=ITERATIONS,
+            most_windows=WINDOWS,
         ).codes
 
     if rich.any():

@@ -241,7 +241,7 @@ def iterate(
 
     def propose(at, sigma, damping):
         step = solve_steps(_terms(question, at, prior, sigma), damping)
-        x = jnp.moveaxis(step.x, 0, 1).reshape(n, -1, question.values.shape[2])[:, :T]
+        x = by_state(step.x, T, question.values.shape[2])
         return at.states + x, at.code + step.c, step.promise
 
     def body(carry):
@@ -303,6 +303,12 @@ def iterate(
     )
 
 
+def by_state(x: Float[Array, "K n B *f"], T: int, m: int) -> Float[Array, "n T m *f"]:
+    """What stands by groups of states, first axis, for each of the `T` states of `m` numbers."""
+    groups, n, size = x.shape[:3]
+    return jnp.moveaxis(x, 0, 1).reshape(n, groups * size // m, m, *x.shape[3:])[:, :T]
+
+
 @solving_jit
 def covariances(
     model: AbstractModel,
@@ -319,11 +325,9 @@ def covariances(
         States, whitened codes, and square roots of their covariances; `f` is the size of a group
         of states plus that of the code.
     """
-    n, T, m = states.shape
+    _, T, m = states.shape
     found = smooth(linear_terms(model, question, states, code, frame, prior, sigma))
-    x = jnp.moveaxis(found.x, 0, 1).reshape(n, -1, m)[:, :T]
-    root = jnp.moveaxis(found.x_root, 0, 1)
-    root = root.reshape(n, -1, m, root.shape[-1])[:, :T]
+    x, root = by_state(found.x, T, m), by_state(found.x_root, T, m)
     return states + x, code + found.c, root, found.c_root
 
 
@@ -354,5 +358,4 @@ def draw(
         prior_misfit=terms.prior_misfit + jr.normal(keys[2], (n, code.shape[1]), code.dtype),
     )
     step = solve_steps(shifted, jnp.zeros(n, states.dtype))
-    x = jnp.moveaxis(step.x, 0, 1).reshape(n, -1, m)[:, :T]
-    return states + x, code + step.c
+    return states + by_state(step.x, T, m), code + step.c

@@ -20,7 +20,7 @@ from dhn.reconstruct.forecast import with_tail
 from dhn.reconstruct.knowledge import Knowledge, least_noise
 from dhn.reconstruct.linear import advance_root, smooth
 from dhn.reconstruct.question import Question, nothing_between
-from dhn.reconstruct.smoother import CodeGaussian, Frame, linear_terms
+from dhn.reconstruct.smoother import CodeGaussian, Frame, by_state, linear_terms
 from dhn.reconstruct.windows import residual_deviation, window_length
 
 MOST = 8
@@ -195,9 +195,7 @@ def _solve(model, question: Question, code, frame, summary, sigma, most):
     def step(carry):
         states, code, _, _, _, count = carry
         found = smooth(_terms(model, question, states, code, frame, summary, sigma))
-        x = jnp.moveaxis(found.x, 0, 1).reshape(1, -1, m)[:, :T]
-        root = jnp.moveaxis(found.x_root, 0, 1)
-        root = root.reshape(1, -1, m, root.shape[-1])[:, :T]
+        x, root = by_state(found.x, T, m), by_state(found.x_root, T, m)
         deviation = jnp.sqrt((root**2).sum(-1))
         change = jnp.max(jnp.abs(x) / jnp.where(deviation > 0, deviation, 1.0))
         return states + x, code + found.c, root, found.c_root, change, count + 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dhn.estimator import AbstractEstimator, Mechanics, Reconstruction, load
+from dhn.estimator import AbstractNetworkAnswers, Mechanics, Reconstruction, load
 from dhn.evaluation.trial import MOST, Trial, horizons, try_out
 from dhn.evaluation.uncertainty import coverage, crps
 from dhn.explorer import build_page, can_run
@@ -70,14 +70,14 @@ def write_run_report(
         sections.append(_data(data))
     if trial is not None:
         sections += [_forecasts(trial), _energy(trial)]
-    if isinstance(model, Mechanics):
-        sections += [_physics(model), _origin(run, {"summary": model.record})]
-        lead = f"mechanics of {', '.join(model.labels['names'])}, fitted in "
-    else:
-        made = model.trained
-        sections += [_parameters(model, data), *_explorer(model, data, train)]
-        sections += [_training(model, run), _provenance(model, run)]
-        lead = f"{made.config.kind} with {model.parameters} parameters, trained for "
+    lead = ""
+    if (fitted := model.mechanics) is not None:
+        sections += [_physics(fitted), _origin(run, {"summary": model.record})]
+        lead = f"mechanics of {', '.join(fitted.labels['names'])}, fitted in "
+    if (network := model.network) is not None:
+        sections += [_parameters(network, data), *_explorer(network, data, train)]
+        sections += [_training(network, run), _provenance(network, run)]
+        lead = f"{network.config.kind} with {network.parameters} parameters, trained for "
     if data is None:
         opening.append(
             paragraph("No data were given: `dhn report RUN DATA` adds forecasts against the truth.")
@@ -175,7 +175,7 @@ def _energy(trial: Trial) -> Section:
     return section("Energy", *parts, anchor="energy")
 
 
-def _parameters(model: AbstractEstimator, data: Trajectories | None) -> Section:
+def _parameters(model: AbstractNetworkAnswers, data: Trajectories | None) -> Section:
     """What the codes say about the system's constants."""
     made, parts = model.trained, []
     varying = [name for name, values in made.params.items() if np.ptp(values) > 0]
@@ -192,7 +192,7 @@ def _parameters(model: AbstractEstimator, data: Trajectories | None) -> Section:
 
 
 def _parameter(
-    model: AbstractEstimator, data: Trajectories, found: Reconstruction, name: str
+    model: AbstractNetworkAnswers, data: Trajectories, found: Reconstruction, name: str
 ) -> list[Html]:
     probe = model.probe(name)
     estimate, errors = found.parameters[name]
@@ -224,7 +224,7 @@ def _parameter(
 
 
 def _explorer(
-    model: AbstractEstimator, data: Trajectories | None, train: Trajectories | None
+    model: AbstractNetworkAnswers, data: Trajectories | None, train: Trajectories | None
 ) -> list[Section]:
     """The model itself, to be dragged; nothing for a form that the page cannot run."""
     if not can_run(model):
@@ -239,7 +239,7 @@ def _explorer(
     return [section("Try it", element("div", *parts, class_="screen"), anchor="try")]
 
 
-def _training(model: AbstractEstimator, run: Path) -> Section:
+def _training(model: AbstractNetworkAnswers, run: Path) -> Section:
     records = read_history(run)
     summary = model.trained.summary
     validation = summary.get("validation")
@@ -271,7 +271,7 @@ def read_history(run: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _provenance(model: AbstractEstimator, run: Path) -> Section:
+def _provenance(model: AbstractNetworkAnswers, run: Path) -> Section:
     made = model.trained
     settings = {
         "model": made.config.model_dump(mode="json"),

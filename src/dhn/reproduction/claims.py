@@ -215,7 +215,7 @@ def _interpolation(found: Judgement, cells: Cells, task: str, swap: bool, factor
 
 
 def _c7(cells: Cells) -> Judgement:
-    """`CNN better or equal`: a tie speaks for the claim as well."""
+    """`CNN better or equal`: a tie counts for the claim as well."""
     found = Judgement("C7", "Interpolation, same start: CNN slightly better or equal.")
     found = _interpolation(found, cells, "same start", True, 1.0)
     found.verdicts = [HOLDS if v == NOISE else v for v in found.verdicts]

@@ -16,7 +16,7 @@ from dhn.reproduction.rolling import roll_forward
 from dhn.trajectories.container import Trajectories
 
 LATE = 16
-"""Predicted states at the end whose error is told apart."""
+"""Predicted states at the end whose error is reported separately."""
 DELAYS = 8  # states
 
 

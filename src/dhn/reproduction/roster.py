@@ -121,7 +121,7 @@ def reference(preset: Preset) -> dict[str, Any]:
 def classical(
     kind: str, label: str, data: DataSpec, experiment: Any, task: str = "", **evaluation: Any
 ) -> Cell:
-    """A method without training; its seed says nothing."""
+    """A method without training; its seed has no effect."""
     return Cell(
         experiment=experiment, task=task, model=label, kind=kind, data=data, evaluation=evaluation
     )

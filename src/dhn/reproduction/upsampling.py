@@ -2,7 +2,6 @@
 
 from dhn.errors import UserError
 from dhn.estimator.kinds import AbstractEstimator
-from dhn.models.upsampler import AbstractUpsampler
 from dhn.reproduction.baselines.splines import (
     cubic_spline,
     hermite_spline,
@@ -22,8 +21,8 @@ def refine(
     cell = lab.cell
     if cell.trained:
         model = lab.model()
-        if isinstance(model.trained.model, AbstractUpsampler):
-            return upsample(model.trained, model.trained.model, sparse, factor), model
+        if (upsampler := model.trained.model.upsampler) is not None:
+            return upsample(model.trained, upsampler, sparse, factor), model
         return model.interpolate(sparse, factor), model
     if cell.kind == "linear":
         return linear_interpolation(sparse, factor), None

@@ -13,7 +13,7 @@ from dhn.models.contract import ModelContext, WindowShape
 from dhn.training.step import TrainingData, WholeTrajectories
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
-from dhn.trajectories.segments import code_groups
+from dhn.trajectories.segments import code_rows as rows_of_codes
 
 SMALLEST_BUCKET = 1024  # rows
 
@@ -79,7 +79,7 @@ def prepare(
         counts.append(jax.device_put(np.int32(len(found))))
     q, p = scaler.transform(data)
     code_rows = np.zeros(rows, np.int32)
-    code_rows[: len(data)] = code_groups(data)
+    code_rows[: len(data)] = rows_of_codes(data)
     return TrainingData(
         StateBlock(on_device(q), on_device(p)),
         tuple(starts),

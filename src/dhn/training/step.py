@@ -16,7 +16,6 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 from dhn.blocks import StateBlock, cut_windows
 from dhn.codes.codebook import CodebookState, update_all, update_rows
 from dhn.models.contract import AbstractModel
-from dhn.models.networks.transformer import TransformerNetwork
 from dhn.training.config import TrainingConfig
 from dhn.training.devices import divided, whole
 from dhn.training.schedule import learning_rate
@@ -149,13 +148,9 @@ def default_chunk_size(model: AbstractModel) -> int:
     """
     if jax.default_backend() != "cpu":
         return 0
-
-    def is_transformer(x):
-        return isinstance(x, TransformerNetwork)
-
-    leaves = jax.tree.leaves(model, is_leaf=is_transformer)
-    tokens = [network.tokens for network in leaves if is_transformer(network)]
-    return 1 << (max(1, 320 // max(tokens)).bit_length() - 1) if tokens else 128
+    if not model.tokens:
+        return 128
+    return 1 << (max(1, 320 // model.tokens).bit_length() - 1)
 
 
 def count_pieces(sizes: Sequence[int], chunk_size: int) -> int:

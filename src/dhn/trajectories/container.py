@@ -11,7 +11,7 @@ from dhn.trajectories.contents import fingerprint
 from dhn.trajectories.frames import to_dataframe, to_xarray
 from dhn.trajectories.joining import concatenate, pad
 from dhn.trajectories.labels import unique
-from dhn.trajectories.selection import state_indices, trajectory_indices
+from dhn.trajectories.selection import along_states, state_indices, trajectory_indices
 from dhn.trajectories.splits import split_indices
 from dhn.trajectories.summary import headline, summarise
 from dhn.trajectories.validation import validated
@@ -58,10 +58,14 @@ class Trajectories:
     """Name of a coordinate, momentum (`p_<name>`), parameter or `t` -> unit, as text."""
     ids: tuple[str, ...] = ()
     """One label a trajectory; default "0".."n-1"."""
+    code_group: tuple[str, ...] = ()
+    """One label a trajectory: those of one group are the same system and share a latent code.
+    Empty: every trajectory has a code of its own."""
     system: str | None = None
     """Name of the system that made them, if known."""
     noise: np.ndarray | None = None
-    """(2, d) standard deviation of the measurement noise of q and of p (or v), if known."""
+    """Standard deviations of the measurement noise of q and of p (or v), if known: (2, d), or
+    (n, T, 2, d) where they differ from one measurement to the next. NaN: not known."""
     q_quantiles: Mapping[float, np.ndarray] = dataclasses.field(default_factory=dict)
     """Level in (0, 1) -> (n, T, d): predictive quantiles of q, where a forecast has them."""
     p_quantiles: Mapping[float, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -103,7 +107,7 @@ class Trajectories:
         """All trajectories one after the other; repeated ids are made different.
 
         Arguments:
-            parts: Trajectories of the same coordinates, parameters and noise.
+            parts: Trajectories of the same coordinates and parameters.
 
         Returns:
             One set.
@@ -153,6 +157,15 @@ class Trajectories:
         """(n,) number of states up to the last one with a value; what follows is padding."""
         value = np.asarray(np.isfinite(self.q).any(-1))
         return np.where(np.any(value, axis=1), self.states - np.argmax(value[:, ::-1], axis=1), 0)
+
+    @property
+    def typical_noise(self) -> np.ndarray | None:
+        """(2, d): `noise`, or its root mean square over the known states if it varies."""
+        if self.noise is None or self.noise.ndim == 2:
+            return self.noise
+        kept = np.where(np.asarray(self.known)[..., None, None], self.noise, np.nan)
+        count = np.isfinite(kept).sum((0, 1))
+        return np.sqrt(np.nansum(kept**2, axis=(0, 1)) / np.where(count, count, np.nan))
 
     @property
     def times(self) -> np.ndarray:
@@ -216,6 +229,8 @@ class Trajectories:
             known=pick(self.known),
             params={k: x[rows] for k, x in self.params.items()},
             ids=unique([self.ids[i] for i in rows]),
+            code_group=tuple(self.code_group[i] for i in rows) if self.code_group else (),
+            noise=along_states(self.noise, pick),
             q_quantiles={k: pick(x) for k, x in self.q_quantiles.items()},
             p_quantiles={k: pick(x) for k, x in self.p_quantiles.items()},
         )
@@ -281,8 +296,9 @@ class Trajectories:
     def to_dataframe(self) -> "pandas.DataFrame":
         """A pandas DataFrame with one row a state; `dhn.from_dataframe` reads it back.
 
-        Columns: trajectory, t, the coordinates, `p_<name>`, `v_<name>`, known, the parameters, and
-        quantiles such as `theta_q05`. Names, angles, units and noise are in `attrs["dhn"]`.
+        Columns: trajectory, t, the coordinates, `p_<name>`, `v_<name>`, known, the parameters,
+        quantiles such as `theta_q05`, and `noise_<column>` where the noise varies. Names, angles,
+        units and other noise are in `attrs["dhn"]`.
         """
         return to_dataframe(self)
 

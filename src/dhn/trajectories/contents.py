@@ -10,8 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from dhn.trajectories.container import Trajectories
 
-LAYOUT = 1
-"""Version of the header; raised when older readers could no longer read it."""
+LAYOUT = 2
+"""Version of the header that this dhn reads. Data without noise of each number and shared codes
+are written with layout 1, which older readers understand."""
 OPTIONAL = ("p", "v", "noise")
 BLOCK = 1 << 20
 """Numbers that are looked at together, 8 MB."""
@@ -19,8 +20,13 @@ BLOCK = 1 << 20
 
 def header_dict(data: "Trajectories") -> dict[str, Any]:
     """What is not numbers, as JSON values."""
+    later = {}
+    if data.noise is not None and data.noise.ndim == 4:
+        later["each_noise"] = True
+    if data.code_group:
+        later["code_group"] = list(data.code_group)
     return {
-        "layout": LAYOUT,
+        "layout": LAYOUT if later else 1,
         "shape": list(data.q.shape),
         "fields": [k for k in OPTIONAL if getattr(data, k) is not None],
         "shared_time": data.t.ndim == 1,
@@ -33,6 +39,7 @@ def header_dict(data: "Trajectories") -> dict[str, Any]:
         "q_levels": list(data.q_quantiles),
         "p_levels": list(data.p_quantiles),
         "meta": dict(data.meta),
+        **later,
     }
 
 

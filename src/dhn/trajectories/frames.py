@@ -18,6 +18,7 @@ from dhn.trajectories.labels import (
     TIME,
     TRAJECTORY,
     momentum_label,
+    noise_label,
     quantile_label,
     velocity_label,
 )
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 
 ATTRIBUTE = "dhn"
 """Key of `frame.attrs` that holds what does not fit in columns."""
-REMEMBERED = ("names", "angles", "units", "system", "fields", "params", "q_levels", "p_levels")
+REMEMBERED = (
+    *("names", "angles", "units", "system", "fields", "params", "q_levels", "p_levels"),
+    "each_noise",
+)
 """Parts of the header that are kept there; ids, times and numbers are in the columns."""
 DIMENSIONS = (TRAJECTORY, "time", "coordinate")
 """Dimensions of a Dataset's states."""
@@ -52,7 +56,7 @@ def state_columns(data: "Trajectories") -> dict[str, Any]:
 
     Returns:
         Label -> column of equal length: trajectory, t, coordinates, `p_<name>`, `v_<name>`, known,
-        parameters and quantiles such as `theta_q05`.
+        parameters, quantiles such as `theta_q05`, and `noise_<column>` where the noise varies.
     """
     timed = np.isfinite(data.times)
     timed[~timed.any(1), 0] = True  # a row that keeps the parameters of an empty trajectory
@@ -71,6 +75,10 @@ def state_columns(data: "Trajectories") -> dict[str, Any]:
         for level, array in quantiles.items():
             for k, stem in enumerate(stems):
                 columns[quantile_label(stem, level)] = array[i, j, k]
+    if data.noise is not None and data.noise.ndim == 4:
+        for row, stems in enumerate((labels["q"], momenta)):
+            for k, stem in enumerate(stems):
+                columns[noise_label(stem)] = data.noise[i, j, row, k]
     return columns
 
 
@@ -80,9 +88,15 @@ def to_dataframe(data: "Trajectories") -> "pandas.DataFrame":
     columns[KNOWN] = columns[KNOWN].astype(bool)
     frame = optional("pandas").DataFrame(columns)
     header = header_dict(data)
-    frame.attrs[ATTRIBUTE] = {key: header[key] for key in REMEMBERED}
-    frame.attrs[ATTRIBUTE]["noise"] = None if data.noise is None else data.noise.tolist()
+    frame.attrs[ATTRIBUTE] = {key: header[key] for key in REMEMBERED if key in header}
+    frame.attrs[ATTRIBUTE]["noise"] = shared_noise(data)
+    frame.attrs[ATTRIBUTE]["code_group"] = dict(zip(data.ids, data.code_group, strict=False))
     return frame
+
+
+def shared_noise(data: "Trajectories") -> list[Any] | None:
+    """The noise as a (2, d) list; None if there is none or it stands in columns."""
+    return None if data.noise is None or data.noise.ndim == 4 else data.noise.tolist()
 
 
 def to_xarray(data: "Trajectories") -> "xarray.Dataset":
@@ -100,8 +114,9 @@ def to_xarray(data: "Trajectories") -> "xarray.Dataset":
         values = np.stack(list(data.params.values()), axis=-1)
         variables["params"] = ((TRAJECTORY, "parameter"), values, _attributes(units, data.params))
     if data.noise is not None:
-        variables["q_noise"] = ("coordinate", data.noise[0])
-        variables["p_noise"] = ("coordinate", data.noise[1])
+        of = DIMENSIONS if data.noise.ndim == 4 else ("coordinate",)
+        variables["q_noise"] = (of, data.noise[..., 0, :])
+        variables["p_noise"] = (of, data.noise[..., 1, :])
     coordinates: dict[str, Any] = {
         TRAJECTORY: list(data.ids),
         "coordinate": list(data.names),
@@ -113,6 +128,8 @@ def to_xarray(data: "Trajectories") -> "xarray.Dataset":
     }  # fmt: skip
     if data.params:
         coordinates["parameter"] = list(data.params)
+    if data.code_group:
+        coordinates["code_group"] = (TRAJECTORY, list(data.code_group))
     for part, quantiles in (("q", data.q_quantiles), ("p", data.p_quantiles)):
         if quantiles:
             stacked = np.stack(list(quantiles.values()))
@@ -218,6 +235,8 @@ def _extras(dataset: "xarray.Dataset") -> dict[str, Any]:
     found: dict[str, Any] = {}
     if TRAJECTORY in dataset.coords and dataset[TRAJECTORY].ndim == 1:
         found["ids"] = tuple(str(x) for x in dataset[TRAJECTORY].values)
+    if "code_group" in dataset.coords:
+        found["code_group"] = tuple(str(x) for x in dataset["code_group"].values)
     if KNOWN in dataset:
         found["known"] = np.asarray(_states(dataset, KNOWN)[..., 0], bool)
     if "angle" in dataset.coords:
@@ -227,7 +246,10 @@ def _extras(dataset: "xarray.Dataset") -> dict[str, Any]:
         labels = (str(x) for x in dataset["parameter"].values)
         found["params"] = dict(zip(labels, columns, strict=True))
     if "q_noise" in dataset and "p_noise" in dataset:
-        found["noise"] = np.stack([dataset["q_noise"].values, dataset["p_noise"].values])
+        noises = [dataset[f"{x}_noise"] for x in ("q", "p")]
+        each = noises[0].ndim == 3
+        values = [(x.transpose(*DIMENSIONS) if each else x).values for x in noises]
+        found["noise"] = np.stack(values, axis=-2)
     for part in ("q", "p"):
         if f"{part}_quantiles" in dataset:
             stacked = dataset[f"{part}_quantiles"].transpose(f"{part}_level", *DIMENSIONS)

@@ -1,6 +1,6 @@
 """Bringing trajectories of different lengths and times into one set of arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,11 +69,6 @@ def concatenate(parts: "Sequence[Trajectories]") -> dict[str, Any]:
                     f"cannot concatenate: only some parts have {what}; "
                     f"use replace({what}=None) on those that do."
                 )
-        a, b = (np.nan if x.noise is None else x.noise for x in (first, other))
-        if not np.array_equal(a, b, equal_nan=True):
-            raise UserError(
-                "cannot concatenate: the noise differs; use replace(noise=...) to make it equal."
-            )
     states = max(x.states for x in parts)
 
     def join(arrays: list[Any]) -> Any:
@@ -103,12 +98,31 @@ def concatenate(parts: "Sequence[Trajectories]") -> dict[str, Any]:
         "angles": first.angles,
         "units": units,
         "ids": unique(ids),
+        "code_group": _joined_groups(parts, unique(ids)),
         "system": first.system if all(x.system == first.system for x in parts) else None,
-        "noise": first.noise,
+        "noise": _joined_noise(parts, join),
         "q_quantiles": {k: join([x.q_quantiles[k] for x in parts]) for k in first.q_quantiles},
         "p_quantiles": {k: join([x.p_quantiles[k] for x in parts]) for k in first.p_quantiles},
         "meta": meta,
     }
+
+
+def _joined_noise(parts: "Sequence[Trajectories]", join: Callable) -> np.ndarray | None:
+    """The noise that all parts share, else that of each number; NaN where it is not stated."""
+    noises = [np.full((2, x.dim), np.nan) if x.noise is None else x.noise for x in parts]
+    if all(x.ndim == 2 and np.array_equal(x, noises[0], equal_nan=True) for x in noises):
+        return parts[0].noise
+    pairs = zip(noises, parts, strict=True)
+    return join([np.broadcast_to(x, (*part.q.shape[:2], 2, part.dim)) for x, part in pairs])
+
+
+def _joined_groups(parts: "Sequence[Trajectories]", ids: Sequence[str]) -> tuple[str, ...]:
+    """Groups of the same label become one; trajectories without a group stay alone."""
+    if not any(x.code_group for x in parts):
+        return ()
+    left = iter(ids)
+    own = [[next(left) for _ in range(len(x))] for x in parts]
+    return tuple(g for x, alone in zip(parts, own, strict=True) for g in x.code_group or alone)
 
 
 def stack(arrays: Sequence[np.ndarray], states: int) -> np.ndarray:

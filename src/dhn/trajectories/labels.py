@@ -22,6 +22,11 @@ def velocity_label(name: str) -> str:
     return f"v_{name}"
 
 
+def noise_label(label: str) -> str:
+    """Column of the standard deviations of the measurements in the column `label`."""
+    return f"noise_{label}"
+
+
 def quantile_label(label: str, level: float) -> str:
     """`theta` and 0.05 -> `theta_q05`: the decimals of the level, at least two of them."""
     decimals = np.format_float_positional(level, trim="-").removeprefix("0.")
@@ -39,10 +44,12 @@ def all_labels(
     names: Sequence[str],
     params: Iterable[str],
     levels: tuple[Sequence[float], Sequence[float]] = ((), ()),
+    each_noise: bool = False,
 ) -> tuple[str, ...]:
     """Every label in use; a `UserError` if two things would have the same."""
     momenta = [label(x) for label in (momentum_label, velocity_label) for x in names]
     labels = [*RESERVED, *names, *momenta]
+    labels += [noise_label(x) for x in (*names, *momenta)] if each_noise else []
     for stems, part in ((names, levels[0]), (momenta, levels[1])):
         labels += [quantile_label(x, level) for level in part for x in stems]
     for name in params:
@@ -53,13 +60,14 @@ def all_labels(
         if counts[label] > 1:
             raise UserError(
                 f"the coordinate name {label!r} is also the name of something else (t, known, "
-                f"trajectory, p_<name>, v_<name>, a quantile or a parameter); rename it."
+                f"trajectory, p_<name>, v_<name>, noise_<name>, a quantile or a parameter); "
+                f"rename it."
             )
     for label in params:
         if counts[label] > 1:
             raise UserError(
                 f"the parameter name {label!r} is also the name of a column (t, known, trajectory, "
-                f"a coordinate, p_<name>, v_<name> or a quantile); rename it."
+                f"a coordinate, p_<name>, v_<name>, noise_<name> or a quantile); rename it."
             )
     return tuple(labels)
 

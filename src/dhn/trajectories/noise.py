@@ -20,7 +20,7 @@ UNSEEN = 1.1
 
 
 def measurement_noise(data: Trajectories) -> Float[np.ndarray, "2 d"]:
-    """Standard deviations of q and of p (or v): the stated ones, else estimates.
+    """Standard deviations of q and of p (or v): the stated (typical) ones, else estimates.
 
     Arguments:
         data: Trajectories on an even grid.
@@ -29,7 +29,8 @@ def measurement_noise(data: Trajectories) -> Float[np.ndarray, "2 d"]:
         (2, d), zero where the data show no noise.
     """
     parts = (data.q, data.momenta)
-    stated = np.full((2, data.dim), np.nan) if data.noise is None else np.array(data.noise)
+    typical = data.typical_noise
+    stated = np.full((2, data.dim), np.nan) if typical is None else np.array(typical)
     for row, part in enumerate(parts):
         for k in range(data.dim):
             if not np.isfinite(stated[row, k]):

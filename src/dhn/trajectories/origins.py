@@ -6,6 +6,7 @@ from dhn.errors import UserError
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique
 from dhn.trajectories.segments import run_of
+from dhn.trajectories.selection import along_states
 
 TURN = 2 * np.pi
 
@@ -41,7 +42,10 @@ def origins(
     columns = np.minimum(columns, data.states - 1)
 
     def cut(x: np.ndarray | None) -> np.ndarray | None:
-        return None if x is None else np.where(inside[..., None], x[rows[:, None], columns], np.nan)
+        if x is None:
+            return None
+        shape = (*inside.shape, *(1,) * (x.ndim - 2))
+        return np.where(inside.reshape(shape), x[rows[:, None], columns], np.nan)
 
     q = cut(data.q)
     assert q is not None
@@ -57,6 +61,8 @@ def origins(
         known=known[rows[:, None], columns] & inside,
         params={name: values[rows] for name, values in data.params.items()},
         ids=unique(ids),
+        code_group=tuple(data.code_group[i] for i in rows) if data.code_group else (),
+        noise=along_states(data.noise, cut),
         q_quantiles={},
         p_quantiles={},
     )

@@ -130,9 +130,20 @@ class Scaler:
         """Scaled to physical `(q, p)`, e.g. to compute energies."""
         return self.inverse_q(q), self.inverse_p(p)
 
-    def scaled_noise(self, noise: Float[np.ndarray, "2 d"]) -> Float[np.ndarray, "2 d"]:
+    def scaled_noise(
+        self, noise: Float[np.ndarray, "*batch 2 d"]
+    ) -> Float[np.ndarray, "*batch 2 d"]:
         """Standard deviations of q and p (`Trajectories.noise`) in scaled units."""
-        return np.stack([noise[0] / self.q_scale, noise[1] / self.p_scale])
+        return noise / np.stack([self.q_scale, self.p_scale])
+
+    def number_noise(
+        self, data: Trajectories, otherwise: Float[np.ndarray, "2 d"]
+    ) -> Float[np.ndarray, "n T m"]:
+        """Scaled noise of every number [q, p]; `otherwise` where the data state none."""
+        shape = (len(data), data.states, 2, data.dim)
+        stated = np.nan if data.noise is None else self.scaled_noise(data.noise)
+        found = np.where(np.isfinite(stated), stated, otherwise)
+        return np.broadcast_to(found, shape).reshape(*shape[:2], -1)
 
     def to_dict(self) -> dict[str, list[float]]:
         """JSON values; `from_dict` restores them exactly."""

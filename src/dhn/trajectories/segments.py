@@ -5,8 +5,6 @@ from jaxtyping import Int
 
 from dhn.trajectories.container import Trajectories
 
-CODES = "codes"
-"""Entry of `Trajectories.meta`: "own", "run" or "all"."""
 SEGMENT = "/seg"
 """Stands between a run's id and the number of a segment in it: `run0/seg3`."""
 
@@ -16,19 +14,23 @@ def run_of(id: str) -> str:
     return id.rpartition(SEGMENT)[0] or id
 
 
-def is_measured(data: Trajectories) -> bool:
-    """Whether the data come from `dhn import`."""
-    return CODES in data.meta
+def shared_codes(ids: tuple[str, ...], by: str) -> tuple[str, ...]:
+    """The field `code_group` for trajectories that share codes by "run", "all" or not ("own").
 
+    Arguments:
+        ids: Of the trajectories.
+        by: "own", "run" (segments of one run share) or "all".
 
-def code_groups(data: Trajectories) -> Int[np.ndarray, " n"]:
-    """Row of the codebook that each trajectory uses: 0, 1, ... in order of appearance.
-
-    Trajectories that nobody said anything about have a code of their own.
+    Returns:
+        One label a trajectory, or nothing if each has its own code.
     """
-    shared = data.meta.get(CODES, "own")
-    if shared == "all":
-        return np.zeros(len(data), dtype=np.int64)
-    labels = [run_of(x) if shared == "run" else x for x in data.ids]
+    if by == "own":
+        return ()
+    return tuple(run_of(x) if by == "run" else "all" for x in ids)
+
+
+def code_rows(data: Trajectories) -> Int[np.ndarray, " n"]:
+    """Row of the codebook that each trajectory uses: 0, 1, ... in order of appearance."""
+    labels = data.code_group or data.ids
     order = {label: k for k, label in enumerate(dict.fromkeys(labels))}
     return np.array([order[x] for x in labels], dtype=np.int64)

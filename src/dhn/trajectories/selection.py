@@ -1,7 +1,7 @@
 """Which trajectories and which states `data[...]` means."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,3 +70,10 @@ def _indices(key: Any, count: int, what: str) -> np.ndarray:
     if indices.size == 0:
         raise UserError(f"the selection contains no {what}; there are {count}.")
     return indices
+
+
+def along_states(
+    noise: np.ndarray | None, change: Callable[[np.ndarray], np.ndarray | None]
+) -> np.ndarray | None:
+    """`change` applied to noise of each number (n, T, 2, d); noise of each coordinate stays."""
+    return change(noise) if noise is not None and noise.ndim == 4 else noise

@@ -33,6 +33,9 @@ def summarise(data: "Trajectories") -> str:
     for name, values in data.params.items():
         lines.append((f"param {name}", _range(values, data.units.get(name))))
     lines.append(("noise", _noise(data)))
+    if data.code_group:
+        groups = len(set(data.code_group))
+        lines.append(("codes", f"shared in {groups} {_plural(groups, 'group', 'groups')}"))
     levels = sorted({*data.q_quantiles, *data.p_quantiles})
     if levels:
         lines.append(("quantiles", ", ".join(f"{x:g}" for x in levels)))
@@ -79,14 +82,16 @@ def _states(data: "Trajectories") -> str:
 
 
 def _noise(data: "Trajectories") -> str:
-    if data.noise is None:
+    noise = data.typical_noise
+    if data.noise is None or noise is None:
         return "not stated"
     second = "p" if data.p is not None else "v"
     labels = (momentum_label, velocity_label)[data.p is None]
-    rows = [(name, data.noise[0, k]) for k, name in enumerate(data.names)]
+    rows = [(name, noise[0, k]) for k, name in enumerate(data.names)]
     if getattr(data, second) is not None:
-        rows += [(labels(name), data.noise[1, k]) for k, name in enumerate(data.names)]
-    return "std " + ", ".join(f"{name} {value:.4g}" for name, value in rows)
+        rows += [(labels(name), noise[1, k]) for k, name in enumerate(data.names)]
+    kind = "std " if data.noise.ndim == 2 else "std of each number, typically "
+    return kind + ", ".join(f"{name} {value:.4g}" for name, value in rows)
 
 
 def _range(values: np.ndarray, unit: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What must hold of trajectories, checked once at construction; every error says how to mend it."""
+"""What must hold of trajectories, checked once at construction; errors state the remedy."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -25,12 +25,14 @@ def validated(data: "Trajectories") -> dict[str, Any]:
     default_names = ("q",) if d == 1 else tuple(f"q{i + 1}" for i in range(d))
     names = _labels("names", data.names, d, default_names)
     ids = _labels("ids", data.ids, n, tuple(map(str, range(n))))
+    group = _labels("code_group", data.code_group, n, (), distinct=False)
     angles = tuple(bool(a) for a in data.angles) or (False,) * d
     if len(angles) != d:
         raise UserError(
             f"angles must have one flag a coordinate ({d}: {_list(names)}); got {len(angles)}."
         )
     fields: dict[str, Any] = {"q": q, "names": names, "ids": ids, "angles": angles}
+    fields["code_group"] = group
 
     for name in ("p", "v"):
         value = getattr(data, name)
@@ -42,12 +44,13 @@ def validated(data: "Trajectories") -> dict[str, Any]:
     fields["known"] = _known(data.known, fields)
     fields["t"] = _times(numbers("t", data.t), fields)
     fields["params"] = _params(data.params, n)
-    fields["noise"] = None if data.noise is None else _noise(numbers("noise", data.noise), d)
+    fields["noise"] = None if data.noise is None else _noise(data.noise, fields)
     fields["meta"] = _meta(data.meta)
     if data.system is not None and not isinstance(data.system, str):
         raise UserError(f"system must be a name; got {type(data.system).__name__}.")
     levels = (tuple(fields["q_quantiles"]), tuple(fields["p_quantiles"]))
-    labels = all_labels(names, fields["params"], levels)
+    each = fields["noise"] is not None and fields["noise"].ndim == 4
+    labels = all_labels(names, fields["params"], levels, each)
     fields["units"] = _units(data.units, labels)
     for key, value in fields.items():
         if isinstance(value, np.ndarray):
@@ -201,18 +204,22 @@ def _params(params: Mapping[str, Any], n: int) -> dict[str, np.ndarray]:
     return result
 
 
-def _noise(noise: np.ndarray, d: int) -> np.ndarray:
-    if noise.shape != (2, d):
+def _noise(value: Any, fields: Mapping[str, Any]) -> np.ndarray:
+    noise, (n, T, d) = numbers("noise", value), fields["q"].shape
+    if noise.shape not in ((2, d), (n, T, 2, d)):
         raise UserError(
-            f"noise must have shape (2, {d}): standard deviations of q, then of p (or v); "
-            f"got {noise.shape}."
+            f"noise must have shape (2, {d}), standard deviations of q, then of p (or v), or "
+            f"({n}, {T}, 2, {d}), one for each number; got {noise.shape}."
         )
-    if (noise < 0).any() or np.isinf(noise).any():
+    wrong = (noise < 0) | np.isinf(noise)
+    if wrong.any():
         raise UserError(
             f"noise must hold standard deviations, zero or above (NaN: not known); "
-            f"got {noise.tolist()}."
+            f"got {noise[wrong][0]:g}."
         )
-    return noise
+    if noise.ndim == 2 or fields["t"].ndim == 1:
+        return noise
+    return np.where(np.isfinite(fields["t"])[..., None, None], noise, np.nan)  # padding has none
 
 
 def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,15 +248,17 @@ def _units(units: Mapping[str, str], labels: Iterable[str]) -> dict[str, str]:
     return dict(units)
 
 
-def _labels(field: str, value: Any, count: int, default: tuple[str, ...]) -> tuple[str, ...]:
+def _labels(
+    field: str, value: Any, count: int, default: tuple[str, ...], distinct: bool = True
+) -> tuple[str, ...]:
     if isinstance(value, str):
         raise UserError(f"{field} must be a sequence of names, not one text: ({value!r},).")
     labels = tuple(str(x) for x in value) or default
-    if len(labels) != count:
+    if len(labels) != count and labels != default:
         raise UserError(f"{field} must have {count} entries to fit q; got {len(labels)}.")
     for label in labels:
         check_label(field, label)
-    if len(set(labels)) != count:
+    if distinct and len(set(labels)) != count:
         twice = next(x for x in labels if labels.count(x) > 1)
         raise UserError(f"{field} must differ from each other; {twice!r} occurs more than once.")
     return labels

@@ -6,7 +6,7 @@ import scipy.io
 
 import dhn
 from dhn.files.foreign import import_measured
-from dhn.trajectories.segments import code_groups, run_of
+from dhn.trajectories.segments import code_rows, run_of
 
 
 def oscillator(t, w=2.0, gamma=0.05):
@@ -294,7 +294,7 @@ def test_segments_and_their_codes(tmp_path, codes, groups):
     data = found.parts["all"]
     assert data.ids == tuple(f"run{k}/seg{j}" for k in range(2) for j in range(4))
     assert run_of("run1/seg3") == "run1" and run_of("run1") == "run1"
-    assert len(set(code_groups(data))) == groups
+    assert len(set(code_rows(data))) == groups
     np.testing.assert_allclose(data.times[5], np.arange(64, 192) * 0.05)
     np.testing.assert_array_equal(data.q[5, :64], data.q[4, 64:])
     assert found.report.changes["states behind the last whole segment of a run, left out"] == 20
@@ -302,7 +302,18 @@ def test_segments_and_their_codes(tmp_path, codes, groups):
     file = tmp_path / "out.npz"
     dhn.write(data[[1, 6]], file)
     expected = {"own": [0, 1], "run": [0, 1], "all": [0, 0]}[codes]
-    assert code_groups(dhn.read(file)).tolist() == expected
+    assert code_rows(dhn.read(file)).tolist() == expected
+
+
+@pytest.mark.parametrize("ending", [".npz", ".csv"])
+def test_files_of_version_0_2_keep_their_shared_codes(tmp_path, ending):
+    """They have an entry "codes" in `meta` instead of `code_group`."""
+    file, t = tmp_path / f"old{ending}", np.arange(4.0)
+    ids = ("run0/seg0", "run0/seg1", "run1/seg0")
+    q = np.arange(12.0).reshape(3, 4, 1)
+    dhn.write(dhn.Trajectories(q=q, t=t, p=q, ids=ids, meta={"codes": "run", "seed": 1}), file)
+    data = dhn.read(file)
+    assert data.code_group == ("run0", "run0", "run1") and data.meta == {"seed": 1}
 
 
 def test_parts_in_time_do_not_overlap_and_learn_nothing_from_each_other(tmp_path):

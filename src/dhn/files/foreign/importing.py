@@ -35,7 +35,7 @@ from dhn.files.foreign.run import Run
 from dhn.files.foreign.sources import load_sources
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique
-from dhn.trajectories.segments import CODES
+from dhn.trajectories.segments import shared_codes
 
 _SAMPLE = 4000  # states over which the noise of momenta is averaged
 
@@ -135,7 +135,6 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
         "source": ", ".join(x.name for x in paths),
         "velocities": plan.velocities,
         "momenta": _described(momenta, options, first.runs[0].p is not None),
-        CODES: options.codes,
     }
     data = {}
     for part, pieces in segments.items():
@@ -146,7 +145,8 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
                 + "; give shorter segments, other fractions or more data."
             )
         noise = _noise(plan if part == first_part else held_plan, gridded[first_part], momenta)
-        data[part] = _trajectories(pieces, names, angles, units, noise, momenta, meta)
+        found = _trajectories(pieces, names, angles, units, noise, momenta, meta)
+        data[part] = found.replace(code_group=shared_codes(found.ids, options.codes))
     everything = [x for pieces in gridded.values() for x in pieces]
     labelled = list(with_labels(data[first_part]))
     period = characteristic_period(everything, angles, plan.filters)

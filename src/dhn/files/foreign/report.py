@@ -106,7 +106,8 @@ def count_states(runs: list[Run]) -> dict[str, int]:
 def with_labels(data: Trajectories) -> Iterator[tuple[str, np.ndarray, float]]:
     """Label, values and noise of every coordinate and of its velocity or momentum."""
     label = momentum_label if data.p is not None else velocity_label
-    noise = np.full((2, data.dim), np.nan) if data.noise is None else data.noise
+    stated = data.typical_noise
+    noise = np.full((2, data.dim), np.nan) if stated is None else stated
     for row, (array, name_of) in enumerate(((data.q, str), (data.momenta, label))):
         if array is not None:
             for k, name in enumerate(data.names):

@@ -49,6 +49,8 @@ def _values(variable: netCDF4.Variable) -> np.ndarray:
 def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """One variable a field."""
     dimensions = _DIMENSIONS | {"t": _STATES[2 - arrays["t"].ndim : 2]}
+    if "noise" in arrays and arrays["noise"].ndim == 4:
+        dimensions["noise"] = (*_STATES[:2], *_DIMENSIONS["noise"])
     with netCDF4.Dataset(str(path), "w", format="NETCDF4") as file:
         for name, array in arrays.items():
             for label, size in zip(dimensions[name], array.shape, strict=True):

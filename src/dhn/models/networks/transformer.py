@@ -253,11 +253,6 @@ class TransformerNetwork(AbstractScalarNetwork):
         self.features = features
         self.denoising_steps = denoising_steps
 
-    @property
-    def tokens(self) -> int:
-        """Of one sample: z, and a q and a p for every state of the block."""
-        return 1 + 2 * self.position_q.shape[0]
-
     def __call__(
         self,
         Q: Float[Array, "n b d"],

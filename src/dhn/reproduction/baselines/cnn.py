@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
@@ -14,6 +14,7 @@ from dhn.models.contract import ModelContext, WindowShape
 from dhn.models.networks.scalar import get_activation
 from dhn.models.upsampler import AbstractUpsampler, bend, linear_upsample
 from dhn.reproduction.baselines.config import CNNConfig
+from dhn.reproduction.baselines.loss import AbstractResidualLoss
 
 
 @final
@@ -41,7 +42,7 @@ class Convolution(eqx.Module):
 
 
 @final
-class CNNModel(AbstractUpsampler):
+class CNNModel(AbstractResidualLoss, AbstractUpsampler):
     """Linear upsampling, then convolutions with residual connections between them.
 
     Every state also sees its place between the two known ones; without it the network would have
@@ -115,16 +116,6 @@ class CNNModel(AbstractUpsampler):
         for layer in hidden:
             h = h + act(layer(h))
         return last(h)
-
-    def losses(
-        self,
-        windows: tuple[StateBlock, ...],
-        codes: tuple[Float[Array, "n k"], ...],
-        key: Key[Array, ""],
-        part: Int[Array, ""] | int = 0,
-    ) -> dict[str, Float[Array, ""]]:
-        error = self.stage_residuals(0, windows[0], codes[0])
-        return {"interpolation": 2 * jnp.mean(error**2)}
 
     def stage_residuals(
         self, stage: int, window: StateBlock, z: Float[Array, "n k"]

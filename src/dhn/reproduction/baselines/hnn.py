@@ -6,7 +6,7 @@ from typing import final
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
 from dhn.blocks import StateBlock, no_noise
 from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
@@ -14,11 +14,12 @@ from dhn.models.dhn import build_network
 from dhn.models.networks.scalar import AbstractScalarNetwork
 from dhn.reproduction.baselines.config import HNNConfig, RolloutRule
 from dhn.reproduction.baselines.integrators import EQUATIONS, STEPS
+from dhn.reproduction.baselines.loss import AbstractResidualLoss
 from dhn.reproduction.baselines.networks import state_features
 
 
 @final
-class HNNModel(AbstractForecaster):
+class HNNModel(AbstractResidualLoss, AbstractForecaster):
     """Trained on pairs of neighbouring states; rolled out by a numerical integrator."""
 
     network: AbstractScalarNetwork
@@ -76,17 +77,6 @@ class HNNModel(AbstractForecaster):
         """Hamilton's equations: `dq/dt = ∂H/∂p`, `dp/dt = -∂H/∂q`."""
         slope = jax.grad(lambda state: self.energy(state, z).sum())(state)
         return StateBlock(slope.p, -slope.q)
-
-    def losses(
-        self,
-        windows: tuple[StateBlock, ...],
-        codes: tuple[Float[Array, "n k"], ...],
-        key: Key[Array, ""],
-        part: Int[Array, ""] | int = 0,
-    ) -> dict[str, Float[Array, ""]]:
-        error = self.stage_residuals(0, windows[0], codes[0])
-        # Two means, of q and of p, added: the same weighing as DHN's equation loss.
-        return {"equation": 2 * jnp.mean(error**2)}
 
     def stage_residuals(
         self, stage: int, window: StateBlock, z: Float[Array, "n k"]

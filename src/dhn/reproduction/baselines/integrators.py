@@ -1,7 +1,7 @@
 """Numerical integrators for a learned Hamiltonian, and the equations each one lays on its steps.
 
 Two views of the same rule. `STEPS` moves a state by one time step: rollouts. `EQUATIONS` is given
-both ends of a step and says where the rule puts its end: training. With both ends known an implicit
+both ends of a step and finds where the rule puts its end: training. With both ends an implicit
 rule needs no solve, so that training through it costs little more than the Euler loss.
 
 States are blocks of one state, `(n, 1, d)`. A learned `H(q, p)` is not separable, so leapfrog is

@@ -19,7 +19,7 @@ from dhn.reproduction.baselines.networks import ResidualMLP, state_features
 class NeighbourModel(AbstractUpsampler):
     """Corrects a straight line, or a Hermite cubic whose slopes a second network gives.
 
-    The correction vanishes at both ends by construction. One network serves all gaps; it is told
+    The correction vanishes at both ends by construction. One network serves all gaps; it is given
     the logarithm of the gap's length.
     """
 

@@ -153,8 +153,9 @@ def _ranges(system: System, free) -> dict[str, tuple[float, float]]:
 def _units(observed: Trajectories) -> tuple[np.ndarray, np.ndarray]:
     """Standard deviation of the noise where it is known, else the size of the states."""
     assert observed.p is not None
-    if observed.noise is not None and (observed.noise > 0).all():
-        return observed.noise[0], observed.noise[1]
+    noise = observed.typical_noise
+    if noise is not None and (noise > 0).all():
+        return noise[0], noise[1]
     sizes = (np.sqrt(np.mean(x[observed.known] ** 2, axis=0)) for x in (observed.q, observed.p))
     q, p = (np.where(size > 0, size, 1.0) for size in sizes)
     return q, p

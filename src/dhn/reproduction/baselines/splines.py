@@ -59,13 +59,6 @@ def system_slopes(system: System) -> Slopes:
     return slopes
 
 
-def velocity_slopes(data: Trajectories) -> tuple[np.ndarray, np.ndarray | None]:
-    """Measured velocities as slopes of q."""
-    if data.v is None:
-        raise UserError("slopes from velocities need v; these data have none.")
-    return data.v, None
-
-
 def _refine(sparse: Trajectories, factor: int, through: Callable) -> Trajectories:
     """One rule for q and p that needs the known states alone."""
 
@@ -106,7 +99,9 @@ def _refine_rows(
         p[:, ::factor][sparse.known] = momenta[sparse.known]
         fields["p" if sparse.p is not None else "v"] = p
     times = fine[0] if sparse.t.ndim == 1 else fine
-    return sparse.replace(t=times, known=known, q_quantiles={}, p_quantiles={}, **fields)
+    return sparse.replace(
+        t=times, known=known, noise=sparse.typical_noise, q_quantiles={}, p_quantiles={}, **fields
+    )
 
 
 def refined_times(times: Float[np.ndarray, "n m"], factor: int) -> Float[np.ndarray, "n T"]:

@@ -4,18 +4,19 @@ from typing import final
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
 from dhn.blocks import StateBlock
 from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
 from dhn.models.networks.features import StateFeatures
 from dhn.reproduction.baselines.config import VanillaConfig
+from dhn.reproduction.baselines.loss import AbstractResidualLoss
 from dhn.reproduction.baselines.networks import ResidualMLP, VectorTransformer, state_features
 
 
 @final
-class VanillaModel(AbstractForecaster):
-    """Sees the last `context` states and the code; adds what it says to the last state.
+class VanillaModel(AbstractResidualLoss, AbstractForecaster):
+    """Sees the last `context` states and the code; adds its output to the last state.
 
     Earlier states enter as differences to the last one, in units of a typical difference:
     neighbouring states are nearly equal, so a network that saw them as they are would have to find
@@ -106,17 +107,6 @@ class VanillaModel(AbstractForecaster):
             out = self.network(q_tokens, p_tokens, z)
         dq, dp = jnp.split(out, 2, axis=1)
         return dq, dp
-
-    def losses(
-        self,
-        windows: tuple[StateBlock, ...],
-        codes: tuple[Float[Array, "n k"], ...],
-        key: Key[Array, ""],
-        part: Int[Array, ""] | int = 0,
-    ) -> dict[str, Float[Array, ""]]:
-        error = self.stage_residuals(0, windows[0], codes[0])
-        # Two means, of q and of p, added: the same weighing as DHN's equation loss.
-        return {"prediction": 2 * jnp.mean(error**2)}
 
     def stage_residuals(
         self, stage: int, window: StateBlock, z: Float[Array, "n k"]
