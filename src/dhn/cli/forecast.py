@@ -48,6 +48,8 @@ def run(args: Arguments) -> Result:
     from dhn.estimator.answers import extended, keep_known
     from dhn.estimator.reconstruction import warning
     from dhn.evaluation.metrics import compare
+    from dhn.reconstruct.posterior import Result as Outcome
+    from dhn.trajectories.validity import forecast_validity
 
     model, data = open_run(args.run, args.data)
     if data.q.shape[1] < args.observe:
@@ -77,9 +79,12 @@ def run(args: Arguments) -> Result:
         "predicted": args.steps,
         "seconds": elapsed,
         "fit": {"median": float(np.median(fit)), "worst": float(fit.max())},
-        "results": {data.ids[k]: x.name for k, x in enumerate(result)},
+        "results": {data.ids[k]: Outcome(x).name for k, x in enumerate(result)},
         "warning": warning(result, data.ids),
     }
+    if (valid := forecast_validity(found)) is not None:
+        each = dict(zip(data.ids, map(float, valid.until), strict=True))
+        values["valid_until"] = {**valid.summary(data.units.get("t", "")), "each": each}
     if data.q.shape[1] > args.observe and data.known[:, args.observe :].any():
         values["against_data"] = compare(found, data).summary()
     return Result(values, lambda console: _draw(console, values))
@@ -92,6 +97,8 @@ def _draw(console: Console, values: dict[str, Any]) -> None:
     )
     if values["warning"] is not None:
         console.print(f"warning: {values['warning']}", soft_wrap=True)
+    if "valid_until" in values:
+        console.print(values["valid_until"]["sentence"], soft_wrap=True)
     if "against_data" in values:
         against = values["against_data"]
         console.print(

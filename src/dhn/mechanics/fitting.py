@@ -15,6 +15,7 @@ from dhn.mechanics.layout import GROUPS, Layout
 from dhn.mechanics.likelihood import Problem
 from dhn.mechanics.model import MechanicalModel, Stage
 from dhn.mechanics.predicting import Mechanics
+from dhn.mechanics.reach import reach
 from dhn.mechanics.rows import Scale, fitting_stretches, runs_of, scale_of, stacked
 from dhn.mechanics.scoring import Damping, Scored, fit_scoring
 from dhn.mechanics.start import Start, start_from
@@ -113,6 +114,7 @@ class _Search:
         progress: Callable[[str], None],
     ):  # fmt: skip
         self.deadline, self.progress = deadline, progress
+        self.unit = train.units.get("t", "")
         self.layout = Layout(train.angles)
         self.scale, self.start, self.runs = _started(train, self.layout)
         names = [run_of(x) for x in train.ids]
@@ -313,9 +315,10 @@ class _Search:
         """The result with its bands."""
         mechanics = Mechanics(self.layout, self.scale, best.scored.theta, self.start.width)
         count, fitted = best.scored.measured, best.scored.entries.size
+        asked = (self.windows, self.systems(best.each, self.windows))
         bands = calibrated(
             mechanics,
-            (self.windows, self.systems(best.each, self.windows)),
+            asked,
             (self.training, self.systems(best.each, self.training)),
             float(np.sqrt((count + fitted) / max(count - fitted, 1))),
         )
@@ -335,6 +338,7 @@ class _Search:
             measured=best.scored.measured,
             seconds=seconds,
             observed=self.observe,
+            valid_until=reach(mechanics, bands, *asked).summary(self.unit),
         )
 
 

@@ -17,7 +17,7 @@ from dhn.mechanics.windows import Windows, forecasts, windows_from
 from dhn.trajectories import Trajectories
 from dhn.trajectories.segments import run_of
 
-FORMAT = 1
+FORMAT = 2
 """Version of the saved form."""
 
 
@@ -91,6 +91,8 @@ class MechanicalModel:
     measured: int
     seconds: float
     observed: int
+    valid_until: Mapping[str, Any]
+    """As `Validity.summary` gives it for the windows of the validation part."""
 
     def forecast(
         self, observed: Trajectories, steps: int | None = None,
@@ -177,6 +179,7 @@ class MechanicalModel:
             "outliers": self.gated,
             "measurements": self.measured,
             "seconds": self.seconds,
+            "valid_until": dict(self.valid_until),
         }
 
     def systems_of(self, data: Trajectories) -> Int[np.ndarray, " n"]:
@@ -244,6 +247,7 @@ class MechanicalModel:
             "groups": list(self.groups), "stages": [dataclasses.asdict(x) for x in self.stages],
             "gated": self.gated, "measured": self.measured, "seconds": self.seconds,
             "observed": self.observed, "band_power": self.bands.power,
+            "valid_until": dict(self.valid_until),
         }  # fmt: skip
 
     @staticmethod
@@ -277,6 +281,7 @@ class MechanicalModel:
             ),
             groups=tuple(metadata["groups"]),
             stages=tuple(Stage(**x) for x in metadata["stages"]),
+            valid_until=metadata["valid_until"],
             **{k: metadata[k] for k in ("gated", "measured", "seconds", "observed")},
         )
 

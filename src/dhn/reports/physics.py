@@ -39,6 +39,7 @@ def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
     kept = [stage["name"] for stage in physics["stages"] if stage["kept"]]
     left = [stage["name"] for stage in physics["stages"] if not stage["kept"]]
     found.append(f"kept: {', '.join(kept) or 'none'}; tried and left out: {', '.join(left)}")
+    found.append(f"{physics['valid_until']['sentence']} (on the validation part)")
     return found
 
 
