@@ -55,10 +55,12 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
         "cube": ("potential", force / size**3),
         "link_square": ("potential", force / size**2), "link_cube": ("potential", force / size**3),
         "viscous": ("friction", force * time / size), "dry": ("friction", force),
-        "stribeck": ("friction", force),
+        "stribeck": ("friction", force), "slant": ("friction", force),
         "drag": ("friction", force * time**2 / size**2),
         "phase": ("sensor", np.ones(d)), "even": ("sensor", size), "odd": ("sensor", size),
         "even2": ("sensor", size), "odd2": ("sensor", size),
+        "even3": ("sensor", size), "odd3": ("sensor", size),
+        "even4": ("sensor", size), "odd4": ("sensor", size),
         "marker_even": ("sensor", size), "marker_odd": ("sensor", size),
     }  # fmt: skip
     found: dict[str, Any] = {

@@ -242,7 +242,8 @@ class MechanicalModel:
         """
         scale = self.mechanics.scale
         return {
-            "format": FORMAT, "angles": list(self.mechanics.layout.angles), "time": scale.time,
+            "format": FORMAT, "angles": list(self.mechanics.layout.angles),
+            "rest": self.mechanics.layout.rest, "time": scale.time,
             "step": scale.step, "relative": scale.relative, "systems": list(self.systems),
             "groups": list(self.groups), "stages": [dataclasses.asdict(x) for x in self.stages],
             "gated": self.gated, "measured": self.measured, "seconds": self.seconds,
@@ -268,7 +269,7 @@ class MechanicalModel:
             metadata["time"], arrays["offset"], arrays["size"], arrays["rate"], metadata["step"],
             metadata["relative"],
         )  # fmt: skip
-        layout = Layout(tuple(metadata["angles"]))
+        layout = Layout(tuple(metadata["angles"]), metadata["rest"])
         return MechanicalModel(
             mechanics=Mechanics(layout, scale, arrays["theta"], arrays["width"]),
             systems=tuple(metadata["systems"]),
