@@ -128,9 +128,7 @@ def calibrated(
                 factors[j, k] = max(factors[j, k - 1], prior) if k else prior
                 continue
             # Counts are no whole numbers, so that the rank is not rounded up.
-            found = _quantile(
-                np.concatenate(near), weights, min(1.0, level * (1 + 1 / counts[k]))
-            )
+            found = _quantile(np.concatenate(near), weights, min(1.0, level * (1 + 1 / counts[k])))
             share = counts[k] / (counts[k] + PRIOR_WINDOWS)
             factors[j, k] = prior * (max(found, 1e-3) / prior) ** share
     return Bands(ahead[knots], factors, counts, power)

@@ -1,7 +1,7 @@
 """The learned rest: a force that no formula names, linear in features of the state.
 
-Features are harmonics of the angles (powers of other coordinates), each times 1, every rate and every
-product of two rates. Rates and lengths are bounded smoothly, so that the force stays bounded
+Features are harmonics of the angles (powers of other coordinates), each times 1, every rate and
+every product of two rates. Rates and lengths are bounded smoothly, so that the force stays bounded
 where no data were.
 """
 
@@ -34,17 +34,22 @@ def offers(dim: int) -> bool:
 
 
 @functools.cache
-def orders(dim: int) -> tuple[tuple[int, ...], ...]:
-    """Orders of every coordinate in the harmonics and powers, no vector beside its negative.
+def orders(angles: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
+    """Orders of every coordinate in the harmonics and powers, each function once.
 
-    Arguments: dim: number of coordinates.
+    Arguments: angles: which coordinates are angles.
     Returns: integer vectors, their absolute values adding up to `ORDERS` at most.
     """
-    most = ORDERS[dim]
-    every = itertools.product(range(-most, most + 1), repeat=dim)
-    return tuple(
-        x for x in every if 0 < sum(map(abs, x)) <= most and next(y for y in x if y != 0) > 0
-    )
+    most = ORDERS[len(angles)]
+    found = []
+    for order in itertools.product(range(-most, most + 1), repeat=len(angles)):
+        turns = [n for n, angle in zip(order, angles, strict=True) if angle and n != 0]
+        powers = [n for n, angle in zip(order, angles, strict=True) if not angle]
+        # A power has no sign, and the sine of -x tells nothing beyond that of x.
+        once = min(powers, default=0) >= 0 and (not turns or turns[0] > 0)
+        if once and 0 < sum(map(abs, order)) <= most:
+            found.append(order)
+    return tuple(found)
 
 
 @functools.cache
@@ -69,11 +74,9 @@ def features(
     bounded = REACH * jnp.tanh(jnp.asarray(rates) / REACH)
     length = REACH * jnp.tanh(jnp.asarray(q) / REACH)
     shapes = [jnp.ones(())]
-    for order in orders(d):
+    for order in orders(angles):
         turning = [n if angle else 0 for n, angle in zip(order, angles, strict=True)]
         powers = [0 if angle else n for n, angle in zip(order, angles, strict=True)]
-        if min(powers) < 0:  # a power of a length has no sign
-            continue
         power = jnp.prod(jnp.stack([length[i] ** n for i, n in enumerate(powers)]))
         if any(turning):
             phase = sum(n * q[i] for i, n in enumerate(turning))

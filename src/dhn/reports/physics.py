@@ -37,11 +37,30 @@ def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
         found.append(f"frequencies of small motions, per unit of time: {per or 'none'}")
         noise = [_noise(x, known) for x in system["noise"]]
         found.append("measurement noise: " + ", ".join(noise))
+    found.append("learned rest: " + _rest(physics, names))
     kept = [stage["name"] for stage in physics["stages"] if stage["kept"]]
     left = [stage["name"] for stage in physics["stages"] if not stage["kept"]]
     found.append(f"kept: {', '.join(kept) or 'none'}; tried and left out: {', '.join(left)}")
     found.append(f"{physics['valid_until']['sentence']} (on the validation part)")
     return found
+
+
+def _rest(physics: dict[str, Any], names: list[str] | None) -> str:
+    """Whether a force without a name was added to the formulas, and how large it is."""
+    tried = [x for x in physics["stages"] if x["name"] == "learned rest"]
+    if not tried:
+        return (
+            "not tried; it is where forecasts err by more than the sensor, there are one or two "
+            "coordinates, and the time suffices"
+        )
+    stage = tried[-1]
+    change = f"validation error {stage['error']:.3g} with it, {stage['before']:.3g} without"
+    if not stage["kept"]:
+        return f"left out ({change})"
+    first = physics["systems"][0]
+    sizes = zip(names or _names(first), first["learned_rest"]["force"], strict=True)
+    forces = ", ".join(f"{size:.2g} on {name}" for name, size in sizes)
+    return f"kept ({change}): {first['learned_rest']['weights']} weights, a usual force of {forces}"
 
 
 def _names(system: dict[str, Any]) -> list[str]:
