@@ -17,9 +17,9 @@ from dhn.mechanics.model import MechanicalModel, Stage
 from dhn.mechanics.predicting import Mechanics
 from dhn.mechanics.reach import reach
 from dhn.mechanics.rest import count, offers
-from dhn.mechanics.rows import Scale, fitting_stretches, runs_of, scale_of, stacked
+from dhn.mechanics.rows import fitting_stretches, stacked
 from dhn.mechanics.scoring import Damping, Scored, drawn, fit_scoring
-from dhn.mechanics.start import Start, start_from
+from dhn.mechanics.start import start_from, started
 from dhn.mechanics.windows import OBSERVED, Windows, score, windows_of
 from dhn.trajectories import Trajectories
 from dhn.trajectories.segments import run_of
@@ -49,8 +49,9 @@ OWN = ("inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "dra
 TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
 """Nats; trials of groups end at a coarser gain than the last fit."""
-REST_KEEP, REST_ITERATIONS = 0.9, 5
-"""The learned rest has no meaning of its own and many weights, so it must gain more: 10 %."""
+REST_KEEP, REST_ITERATIONS = 0.9, 3
+"""The learned rest has no meaning of its own and many weights, so it must gain more: 10 %.
+The likelihood is nearly quadratic in its weights, so that few iterations suffice."""
 FLOOR = 1.5
 """Where forecasts err by less than so many times the sensor's own error, no rest is looked for."""
 DRAWS = 8  # of the coefficients, for the widths of bands
@@ -127,9 +128,10 @@ class _Search:
         progress: Callable[[str], None],
     ):  # fmt: skip
         self.deadline, self.progress = deadline, progress
+        self.pace = 0.0  # seconds of a derivative of the likelihood
         self.unit = train.units.get("t", "")
         self.layout = Layout(train.angles)
-        self.scale, self.start, self.runs = _started(train, self.layout)
+        self.scale, self.start, self.runs = started(train, self.layout)
         names = [run_of(x) for x in train.ids]
         self.names = tuple(dict.fromkeys(names))
         self.system = np.array([self.names.index(x) for x in names])
@@ -179,11 +181,14 @@ class _Search:
         active = self.layout.base()
         for name in groups:
             active |= self.layout.group(name)
+        begun = time.monotonic()
         scored = fit_scoring(
             self.problem(each), theta, active, self.own(each), iterations=iterations,
             deadline=self.deadline,
             damping=Damping() if iterations == LAST_ITERATIONS else Damping(gain=TRIAL_GAIN),
         )  # fmt: skip
+        evaluations = (scored.iterations + 1) * scored.entries.columns.size
+        self.pace = (time.monotonic() - begun) / max(evaluations, 1)
         mechanics = Mechanics(self.layout, self.scale, scored.theta, self.start.width)
         error = score(mechanics, self.windows, self.systems(each, self.windows), HALF)
         return _Candidate(groups, each, scored, error)
@@ -316,10 +321,12 @@ class _Search:
         floor = float(np.sqrt(np.mean(sum(sensor))))
         if not offers(self.layout.dim) or best.error < FLOOR * floor:
             return best
-        if time.monotonic() > self.deadline:
+        added = count(self.layout.angles)
+        seconds = self.pace * added * self.layout.dim * (REST_ITERATIONS + 1)
+        if time.monotonic() + seconds > self.deadline:
+            self.progress(f"{REST}: would take {seconds:.0f} s more; not tried")
             return best
         narrow = (self.layout, self.problems, self.start)
-        added = count(self.layout.angles)
         zeros = np.zeros(added * self.layout.dim)
         self.layout, self.problems = dataclasses.replace(self.layout, rest=added), {}
         self.start = dataclasses.replace(self.start, theta=np.append(self.start.theta, zeros))
@@ -378,16 +385,3 @@ class _Search:
             observed=self.observe,
             valid_until=reach(mechanics, bands, *asked).summary(self.unit),
         )
-
-
-def _started(train: Trajectories, layout: Layout) -> tuple[Scale, Start, list]:
-    """Scale and start; for chains, angles against the link before where these fit better."""
-    found = []
-    chain = layout.dim > 1 and all(layout.angles)
-    for relative in (False, True) if chain else (False,):
-        scale = scale_of(train, relative)
-        runs = runs_of(train, scale)
-        start = start_from(layout, runs, scale)
-        found.append((float(np.mean(start.residual)), relative, scale, start, runs))
-    _, _, scale, start, runs = min(found, key=lambda x: (x[0], x[1]))
-    return scale, start, runs

@@ -12,7 +12,8 @@ from dhn.mechanics.layout import Layout
 from dhn.mechanics.local import local_states
 from dhn.mechanics.motion import acceleration
 from dhn.mechanics.rest import RATE
-from dhn.mechanics.rows import Run, Scale, rounded_up, window_of
+from dhn.mechanics.rows import Run, Scale, rounded_up, runs_of, scale_of, window_of
+from dhn.trajectories import Trajectories
 
 MOST = 4000
 """Rows used; more would change nothing and cost time."""
@@ -67,6 +68,23 @@ def start_from(layout: Layout, runs: list[Run], scale: Scale) -> Start:
     theta[layout.slices["log_slow"]] = np.log(1e-7)
     theta[layout.slices["log_slow_time"]] = np.log(np.pi)
     return Start(theta, share, width, noise)
+
+
+def started(train: Trajectories, layout: Layout) -> tuple[Scale, Start, list[Run]]:
+    """Scale and start; for chains, angles against the link before where these fit better.
+
+    Arguments: train; layout.
+    Returns: scale, first coefficients, and the runs in scaled units.
+    """
+    found = []
+    chain = layout.dim > 1 and all(layout.angles)
+    for relative in (False, True) if chain else (False,):
+        scale = scale_of(train, relative)
+        runs = runs_of(train, scale)
+        start = start_from(layout, runs, scale)
+        found.append((float(np.mean(start.residual)), relative, scale, start, runs))
+    _, _, scale, start, runs = min(found, key=lambda x: (x[0], x[1]))
+    return scale, start, runs
 
 
 def _linear(layout: Layout, q: np.ndarray, v: np.ndarray, a: np.ndarray, chained: np.ndarray):
