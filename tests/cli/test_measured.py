@@ -131,6 +131,7 @@ def test_the_example_runs_from_end_to_end(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    for name in ("forecast.csv", "smooth.csv", "report.html", "model/model.safetensors"):
+    for name in ("forecast.csv", "smooth.csv", "report.html", "model/mechanics.safetensors"):
         assert (tmp_path / "out" / name).stat().st_size > 0
     assert "coverage: 50 % band" in done.stdout and "It beats persistence" in done.stdout
+    assert done.stdout.count("valid until: ") >= 3  # training, forecast, evaluation
