@@ -48,7 +48,6 @@ def run(args: Arguments) -> Result:
     from dhn.estimator.answers import extended, keep_known
     from dhn.estimator.reconstruction import warning
     from dhn.evaluation.metrics import compare
-    from dhn.reconstruct.posterior import Result as Outcome
     from dhn.trajectories.validity import forecast_validity
 
     model, data = open_run(args.run, args.data)
@@ -68,7 +67,7 @@ def run(args: Arguments) -> Result:
         answers = in_parts(data[:, : args.observe], predict, report)
     found = joined([answer[0] for answer in answers])
     fit = np.concatenate([answer[1] for answer in answers])
-    result = np.array([x for answer in answers for x in answer[2]])
+    result = [x for answer in answers for x in answer[2]]
     elapsed = time.perf_counter() - start
     with waiting(f"writing {args.output}", enabled=not args.json):
         save_result(found, args.output)
@@ -79,7 +78,7 @@ def run(args: Arguments) -> Result:
         "predicted": args.steps,
         "seconds": elapsed,
         "fit": {"median": float(np.median(fit)), "worst": float(fit.max())},
-        "results": {data.ids[k]: Outcome(x).name for k, x in enumerate(result)},
+        "results": {data.ids[k]: x.name for k, x in enumerate(result)},
         "warning": warning(result, data.ids),
     }
     if (valid := forecast_validity(found)) is not None:
