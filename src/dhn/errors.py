@@ -28,5 +28,10 @@ def first_mistake(error: "pydantic.ValidationError", name: str | None = None) ->
     if first["type"] == "value_error":
         sentence = first["msg"].removeprefix("Value error, ")
         return f"{name} {sentence}" if first["loc"] else sentence
-    expected = first["msg"].removeprefix("Input ").replace("less than inf", "a finite number")
+    expected = (
+        first["msg"]
+        .removeprefix("Input ")
+        .removeprefix("Tuple ")
+        .replace("less than inf", "a finite number")
+    )
     return f"{name} {expected}, got {first['input']!r}."

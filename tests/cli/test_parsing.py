@@ -41,7 +41,7 @@ MISTAKES = [
     (["inspect", "missing.npz"], "missing.npz"),
     (
         ["inspect", "missing.npz", "--plot", "a.gif"],
-        "pictures end in .png, .svg, .pdf; got",
+        "the ending '.gif' chooses no format; use one of .png, .svg, .pdf",
     ),
 ]
 

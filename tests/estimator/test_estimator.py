@@ -146,7 +146,10 @@ BAD_INPUT = {
         lambda m, d: dhn.DHN(widht=3),
         r"unknown option 'widht'. Did you mean 'width'",
     ),
-    "bad value": (lambda m, d: dhn.DHN(block_size=0), r"block_size: .*greater than or equal to 1"),
+    "bad value": (
+        lambda m, d: dhn.DHN(block_size=0),
+        r"block_size should be greater than or equal to 1",
+    ),
     "unknown preset": (lambda m, d: dhn.DHN("papre"), r"unknown preset 'papre'; expected one of"),
     "stride too long": (
         lambda m, d: dhn.DHN(stride=200, width=4).fit(d, steps=1),
@@ -167,14 +170,15 @@ def test_bad_input_gets_one_clear_line(case, data, model):
 @pytest.mark.slow
 def test_calibrated_bands_cover_what_they_claim(data):
     """On trajectories that neither training nor calibration has seen."""
-    train = dhn.simulate("single_pendulum", trajectories=200, seed=2)
+    train = dhn.simulate("single_pendulum", trajectories=320, seed=2)
     model = dhn.DHN(width=32, depth=2, latent_size=4, validation=0.2)
     model.fit(train, steps=400, calibrate=True)
-    test = dhn.simulate("single_pendulum", trajectories=100, seed=3)
+    test = dhn.simulate("single_pendulum", trajectories=200, seed=3)
     found = coverage(model.forecast(test[:, :16], 113), test)
-    # 40 calibration trajectories and 100 test ones: a few points of chance.
-    assert abs(found["50 %"] - 0.5) < 0.12
-    assert abs(found["90 %"] - 0.9) < 0.07
+    # Errors of one trajectory go together, so that 64 calibration trajectories and 200 test ones
+    # leave a standard error of 0.07 and 0.04.
+    assert abs(found["50 %"] - 0.5) < 0.15
+    assert abs(found["90 %"] - 0.9) < 0.09
 
 
 @pytest.mark.slow

@@ -176,7 +176,7 @@ def test_the_estimator_answers_in_one_line():
 
 TOO_LARGE = [
     {"network": NetworkConfig(width=10**9)},
-    {"latent_size": 10**12},
+    {"latent_size": 2**31 - 1},
     {"network": NetworkConfig(kind="transformer", width=40_000)},
 ]
 

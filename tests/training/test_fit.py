@@ -195,7 +195,7 @@ def test_a_run_is_not_overwritten_and_a_budget_not_changed(finished):
         fit(*problem(), recipe(), directory=finished, **QUIET)
     with pytest.raises(UserError, match=r"budget = None, now it is 5.0"):
         fit(*problem(), recipe(), directory=finished, resume=True, budget=5.0, **QUIET)
-    with pytest.raises(UserError, match=r"budget must be a positive number of seconds; got -1.0"):
+    with pytest.raises(UserError, match=r"budget must be a positive duration.*got -1.0"):
         fit(*problem(), recipe(), budget=-1.0, **QUIET)
 
 

@@ -20,7 +20,7 @@ from dhn.mechanics import MechanicalModel, fit_mechanics
 from dhn.reconstruct.bands import LEVELS
 from dhn.reconstruct.posterior import Result
 from dhn.training.progress import open_progress
-from dhn.training.storage import load_arrays, save_arrays, understanding
+from dhn.training.storage import check_numbers, load_arrays, save_arrays, understanding
 from dhn.trajectories.container import Trajectories
 
 FILE = "mechanics.safetensors"
@@ -205,6 +205,7 @@ class Mechanics(AbstractAnswers):
             The model, ready to answer.
         """
         header, arrays = load_arrays(Path(path) / FILE, KIND)
+        check_numbers(arrays, Path(path) / FILE, partly=("standard_errors",))
         found = Mechanics()
         found.loaded = True
         with understanding(Path(path) / FILE):

@@ -1,7 +1,7 @@
 """What comes back from a question about trajectories."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -28,11 +28,12 @@ class Reconstruction:
 
     def warning(self) -> str | None:
         """One line about trajectories that should not be trusted, if there are any."""
-        return warning(np.array(self.result), self.trajectories.ids)
+        return warning(self.result, self.trajectories.ids)
 
 
-def warning(result: np.ndarray, ids: tuple[str, ...]) -> str | None:
+def warning(results: Sequence[Result], ids: tuple[str, ...]) -> str | None:
     """One line about the trajectories whose result is not OK, or None."""
+    result = np.array(results, int)
     bad = np.flatnonzero(result != Result.OK)
     if not len(bad):
         return None

@@ -21,6 +21,7 @@ from dhn.reconstruct.bands import Bands
 from dhn.reconstruct.guess import Examples
 from dhn.training.config import TrainingConfig
 from dhn.training.storage import (
+    check_numbers,
     fill_tree,
     load_arrays,
     save_arrays,
@@ -101,6 +102,7 @@ def load_trained(path: str | os.PathLike[str]) -> TrainedModel:
         )
         raise UserError(f"{path} has no {FILE}; {hint}.")
     header, arrays = load_arrays(path / FILE, "model")
+    check_numbers(arrays, path / FILE, partly=("examples/states", "params/"))
     with understanding(path / FILE):
         return _read(header, arrays, path / FILE)
 

@@ -18,6 +18,8 @@ from dhn.jobs.executor import AbstractExecutor, Outcome, run_tasks
 from dhn.jobs.slurm import job_of, queue
 
 RANGE = re.compile(r"(log:)?([^,/]+?)\.\.([^,/]+?)(?:/(\d+))?")
+MOST_CELLS = 10_000
+"""Each cell is a folder and a training; a larger number is more likely a slip than a plan."""
 
 
 @final
@@ -27,8 +29,8 @@ class Axis:
 
     name: str
     values: tuple[Any, ...] = ()
-    low: float = 0.0
-    high: float = 0.0
+    low: float | int = 0.0
+    high: float | int = 0.0
     log: bool = False
 
     @classmethod
@@ -49,6 +51,7 @@ class Axis:
             raise UserError(
                 f"a range is LOW..HIGH with LOW < HIGH, and above 0 after log:; got {given!r}."
             )
+        _check_count(count)
         axis = cls(name, (), low, high, log)
         spaced = tuple(axis.at(x) for x in np.linspace(0, 1, count)) if count else ()
         return dataclasses.replace(axis, values=tuple(dict.fromkeys(spaced)))
@@ -67,6 +70,11 @@ class Axis:
         if self.values:
             return self.values[int(rng.integers(len(self.values)))]
         return self.at(rng.uniform())
+
+
+def _check_count(cells: int) -> None:
+    if cells > MOST_CELLS:
+        raise UserError(f"a sweep has at most {MOST_CELLS} cells; got {cells}.")
 
 
 def _value(text: str) -> Any:
@@ -97,8 +105,10 @@ def combinations(axes: Sequence[Axis], random: int | None, seed: int) -> list[di
                     f"a grid needs the number of values of {axis.name}: "
                     f"{axis.name}={axis.low}..{axis.high}/5. A random sweep does not."
                 )
+        _check_count(math.prod(len(axis.values) for axis in axes))
         grid = itertools.product(*(axis.values for axis in axes))
         return [dict(zip(names, values, strict=True)) for values in grid]
+    _check_count(random)
     rng = np.random.default_rng(seed)
     drawn = [{axis.name: axis.draw(rng) for axis in axes} for _ in range(random)]
     return list({json.dumps(cell): cell for cell in drawn}.values())
@@ -126,6 +136,9 @@ def plan(
     from dhn.estimator import DHN
     from dhn.files import read
 
+    both = [axis.name for axis in axes if axis.name in options]
+    if both:
+        raise UserError(f"{both[0]} is swept and set for all cells at once; give it one way.")
     files = {
         part: {"path": str(path.absolute()), "fingerprint": read(path).fingerprint()}
         for part, path in (("data", data), ("validation", validation))

@@ -44,13 +44,17 @@ class Smoother:
     """Gauss-Newton steps in all."""
     settled: float = 1e-3
     """Promised decrease of half the objective, a log-likelihood, that counts as no change."""
+    slow: float = 1e-2
+    """Decrease of half the objective by a damped step that ends the iteration: in a narrow curved
+    valley steps are short, and what is left of it moves the estimate by a small share of a standard
+    deviation."""
     hasty: float = 0.2
     """The same before the last `σ`, as a share of the objective."""
     first_damping: float = 1e-12
     """Share of the diagonal. It is far larger than the curvature along smooth changes of a path, so
     that a share of 1e-6 already slows these down."""
     raise_damping: float = 100.0
-    lower_damping: float = 0.01
+    lower_damping: float = 0.1
     largest_damping: float = 1e4
 
 
@@ -241,38 +245,36 @@ def iterate(
         return at.states + x, at.code + step.c, step.promise
 
     def body(carry):
-        at, trial, promise, damping, sigma, taken, done, count = carry
+        at, trial, promise, damping, sigma, taken, corrected, done, count = carry
         states, code = trial
         point = look(states, code, ~done)
         value, best = objective(point, sigma), objective(at, sigma)
         better = (value <= best) & jnp.isfinite(value) & ~done
         at = choose(better, point, at)
-        damping = jnp.where(better, damping * config.lower_damping, damping * config.raise_damping)
+        # A step along a curved valley leaves it by the square of its length, which a small `σ`
+        # punishes hard. One more step from there returns to the valley further on.
+        still = promise < config.settled
+        correct = ~better & ~corrected & ~still & jnp.isfinite(value)
+        damping = jnp.where(better, damping * config.lower_damping, damping)
+        damping = jnp.where(~better & ~correct, damping * config.raise_damping, damping)
         damping = jnp.clip(damping, config.first_damping, config.largest_damping)
         taken = taken + 1
         # A negligible promise ends a level even if round-off keeps the step from being better.
-        still = promise < config.settled
         stuck = damping >= config.largest_damping
         last = sigma <= last_sigma
         leave = still | stuck | (taken >= config.most_per_level)
-        leave = leave | (promise < config.hasty * best)
+        leave = (leave | (promise < config.hasty * best)) & ~correct
         # At the last level only rest counts, not the number of steps.
-        finished = last & (still | stuck)
+        crawls = better & (best - value < config.slow) & (damping > config.first_damping)
+        finished = last & (still | stuck | crawls) & ~correct
         sigma = jnp.where(leave & ~last, jnp.maximum(sigma * config.cooling, last_sigma), sigma)
         damping = jnp.where(leave & ~last, config.first_damping, damping)
         taken = jnp.where(leave, 0, taken)
         done = done | finished
-        *trial, promise = propose(at, sigma, damping)
-        return (
-            at,
-            tuple(trial),
-            promise,
-            damping,
-            sigma,
-            taken,
-            done,
-            jnp.where(done, count, count + 1),
-        )
+        *trial, promised = propose(choose(correct, point, at), sigma, damping)
+        promise = jnp.where(correct, promise, promised)
+        count = jnp.where(done, count, count + 1)
+        return at, tuple(trial), promise, damping, sigma, taken, correct, done, count
 
     idle = jnp.zeros(n, bool) if idle is None else idle
     start = look(question.guess, code, ~idle)
@@ -282,11 +284,11 @@ def iterate(
     sigma = jnp.maximum(sigma, last_sigma)
     damping = jnp.full(n, config.first_damping, sigma.dtype)
     *trial, promise = propose(start, sigma, damping)
-    carry = (start, tuple(trial), promise, damping, sigma, jnp.zeros(n, jnp.int32),
-             idle, jnp.zeros(n, jnp.int32))  # fmt: skip
+    none, zero = jnp.zeros(n, bool), jnp.zeros(n, jnp.int32)
+    carry = (start, tuple(trial), promise, damping, sigma, zero, none, idle, zero)
     limit = config.most if most is None else most
-    carry = jax.lax.while_loop(lambda c: (~c[6] & (c[7] < limit)).any(), body, carry)
-    at, sigma, done, count = carry[0], carry[4], carry[6], carry[7]
+    carry = jax.lax.while_loop(lambda c: (~c[7] & (c[8] < limit)).any(), body, carry)
+    at, sigma, done, count = carry[0], carry[4], carry[7], carry[8]
     away = jnp.einsum("nab,nb->na", prior.root, at.code - prior.centre)
     step = solve_steps(_terms(question, at, prior, sigma), jnp.zeros_like(sigma))
     return Path(

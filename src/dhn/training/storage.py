@@ -152,6 +152,17 @@ def understanding(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
+def check_numbers(
+    arrays: Mapping[str, np.ndarray], path: Path, *, partly: tuple[str, ...] = ()
+) -> None:
+    """A `DamagedFile` if an array holds NaN; those that begin with `partly` may, in part."""
+    for name, values in arrays.items():
+        if values.dtype.kind == "f" and values.size:
+            missing = np.isnan(values)
+            if missing.all() or (missing.any() and not name.startswith(partly)):
+                raise DamagedFile(path, f"{name} holds numbers that are NaN")
+
+
 def tree_arrays(tree: PyTree, prefix: str = "") -> dict[str, np.ndarray]:
     """Every array of a tree on the host, under its path."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
