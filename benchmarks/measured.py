@@ -11,8 +11,9 @@ period. Nothing inside a run is chosen by the test part. While the method was de
 of the sets named in `SETS` were visible: its rules (evidence for a group, groups tried again,
 Stribeck friction, the constants of the bands) were settled with them in view, so these sets flatter
 it; other sets are the fair test. The sensor of fourth order, friction over the angle and the
-learned rest were settled by validation errors of `cart_single_pendulum.mat` alone. Bands are counted over all windows, and over windows that do not overlap: "within" says that
-the latter share lies in the 99 % binomial interval about what the band claims.
+learned rest were settled by validation errors of `cart_single_pendulum.mat` alone.
+Bands are counted over all windows, and over windows that do not overlap: "within" says that the
+latter share lies in the 99 % binomial interval about what the band claims.
 """
 
 import argparse
