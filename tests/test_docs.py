@@ -75,3 +75,24 @@ def test_every_picture_of_a_tutorial_is_made_by_its_code():
         text = page.read_text()
         for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
             assert f'savefig("{name}"' in text and (page.parent / name).is_file()
+
+
+PROMISES = sorted(
+    set(re.findall(r"`pytest (tests/[^`]+)`", (ROOT / "docs" / "reliability.md").read_text()))
+)
+
+
+@pytest.mark.parametrize("words", PROMISES)
+def test_the_command_of_a_promise_selects_tests(words):
+    """By name alone: what `-k` selects among the functions of the files."""
+    files, _, wanted = words.partition(" -k ")
+    paths = [ROOT / name for name in files.split()]
+    assert all(path.is_file() for path in paths)
+    parts = [part.strip() for part in wanted.strip('"').split(" or ")]
+    everything = [
+        f"{path.name} {name}"
+        for path in paths
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+    ]
+    for part in parts:
+        assert any(part in name for name in everything), part

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import functools
+import importlib.util
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -284,3 +285,14 @@ def test_public_functions_document_arguments_and_returns():
             if inspect.isroutine(value) and callable(value) and missing_sections(value):
                 found[label + member] = missing_sections(value)
     assert found == {}
+
+
+def test_every_mutant_changes_one_place():
+    """benchmarks/mutants.py goes stale when the lines that it changes are rewritten."""
+    path = SOURCE.parent.parent / "benchmarks" / "mutants.py"
+    spec = importlib.util.spec_from_file_location("mutants", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    stale = [x[:2] for x in module.MUTANTS if (SOURCE / x[0]).read_text().count(x[1]) != 1]
+    assert stale == [] and len(module.MUTANTS) >= 60

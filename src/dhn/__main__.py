@@ -1,8 +1,6 @@
 """`python -m dhn`."""
 
-import sys
-
-from dhn.cli import main
+from dhn.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

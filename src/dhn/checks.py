@@ -11,6 +11,8 @@ from dhn.errors import UserError
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}  # seconds
 LARGEST = 2**63 - 1
 """Whole numbers beyond this fit into no array."""
+LONGEST = 1e9
+"""Seconds; a longer duration, 30 years, is a mistake."""
 
 
 def whole(name: str, value: Any, least: int = 1, most: int = LARGEST) -> int:
@@ -36,7 +38,7 @@ def seconds(name: str, value: Any) -> float:
             found = math.nan if isinstance(value, bool | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):
         found = math.nan
-    if not 0 < found < math.inf:
+    if not 0 < found <= LONGEST:
         raise UserError(
             f"{name} must be a positive duration, in seconds or as text such as 90s, 5m or 1h; "
             f"got {_short(value)}."

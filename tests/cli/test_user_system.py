@@ -25,6 +25,7 @@ FILES = [
     ("from dhn import Sytem\n", r"mine.py, line 1: ImportError: cannot import name 'Sytem'"),
     ("import dhn\n\n1 / 0\n", r"mine.py, line 3: ZeroDivisionError: division by zero\."),
     ("import sys\nsys.exit(3)\n", r"mine.py, line 2: the file ends the program \(sys.exit\)"),
+    ("x = 1\0\n", r"^mine.py: source code string cannot contain null bytes; mend"),
     ("x = undefined\n", r"mine.py, line 1: NameError: name 'undefined' is not defined\."),
     (
         HEAD + "mine = 3\n",
@@ -111,6 +112,12 @@ def test_a_wrong_name(tmp_path, monkeypatch, name, message, capsys):
     err = capsys.readouterr().err
     assert message in err and err.count("\n") == 1
     assert not (tmp_path / "x.npz").exists()
+
+
+def test_an_energy_without_momenta_is_said_before_solving():
+    flat = System(name="flat", coordinates=("x",), hamiltonian=lambda q, p, params: 0.0 * p[0])
+    with pytest.raises(UserError, match="'flat' determine no momenta: its energy must be a finite"):
+        simulate(flat, trajectories=2, steps=3)
 
 
 def test_python_gets_the_same_line():

@@ -10,6 +10,7 @@ import pytest
 
 import dhn
 from dhn.cli import main
+from dhn.estimator.asking import check_data
 from dhn.estimator.pretrained import FOLDER, PREFIX, draw, facts, names
 from dhn.estimator.storage import FILE
 from dhn.reconstruct.posterior import Result
@@ -78,6 +79,15 @@ def test_a_parameter_outside_the_ranges_is_reported(model, length):
 def test_a_start_outside_the_ranges_is_reported(model):
     turning = dhn.simulate(NAME, 8, seed=2, initial={"theta": 0.0, "v_theta": (6.0, 7.0)})
     assert all(x != Result.OK for x in model.reconstruct(turning[:, :16]).result)
+
+
+def test_data_of_another_system_are_noticed(model):
+    t = model.time_step * np.arange(16)
+    other = dhn.Trajectories(q=np.cos(t)[None, :, None], t=t, system="mass_spring")
+    with pytest.warns(
+        UserWarning, match="trained on 'single_pendulum', but these data are of 'mas"
+    ):
+        check_data(model.trained, other)
 
 
 def test_a_name_stands_wherever_a_folder_does(tmp_path, capsys):

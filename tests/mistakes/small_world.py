@@ -1,5 +1,7 @@
 """Data that is good, and data that is wrong in one way each."""
 
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +56,27 @@ def write_data(folder: Path) -> None:
     }
     for name, data in made.items():
         dhn.write(data, folder / f"{name}.npz")
+    t = good.t
+    arrays = {
+        "complex": {"q": few.q + 1j, "t": t},
+        "letters": {"q": np.array([["a"]]), "t": t},
+        "unfit": {"q": few.q, "t": t[:5]},
+        "backwards": {"q": few.q, "t": t[::-1]},
+        "timeless": {"q": few.q, "t": np.full(41, np.nan)},
+        "none": {"q": np.zeros((0, 41, 1)), "t": t},
+        "four-axes": {"q": few.q[..., None], "t": t},
+        "stray": {"q": few.q, "t": t, "../x": t},
+    }
+    for name, held in arrays.items():
+        np.savez(folder / f"{name}.npz", **held)
+    np.savez(folder / "objects.npz", q=np.array([{}], dtype=object))
+    with zipfile.ZipFile(folder / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        header = io.BytesIO()
+        shape = {"descr": "<f8", "fortran_order": False, "shape": (10**10,)}
+        np.lib.format.write_array_header_1_0(header, shape)
+        archive.writestr("q.npy", header.getvalue() + bytes(10**6))
+    for link, target in (("loop1", "loop2"), ("loop2", "loop1"), ("link.npz", "d.npz")):
+        (folder / link).symlink_to(target)
     raw = {
         "empty.npz": b"", "empty.csv": b"", "text.npz": b"hello", "binary.csv": bytes(range(256)),
         "header.csv": b"trajectory,t,q\n", "noending": b"x", "a.txt": b"1 2 3\n",
@@ -61,7 +84,21 @@ def write_data(folder: Path) -> None:
         "twice.csv": b"t,t,q\n0,0,1\n", "back.csv": b"t,q\n1,0\n0,1\n",
         "syntax.py": b"def f(\n", "missing.py": b"import nothere_at_all\n", "exits.py": b"exit()\n",
         "object.py": b"x = 1\n", "list.toml": b"steps = [1, 2]\n", "bad.toml": b"steps = \n",
-        "unknown.toml": b"stepz = 3\n",
+        "unknown.toml": b"stepz = 3\n", "twice.toml": b"steps = 1\nsteps = 2\n",
+        "wide.toml": "steps = 1".encode("utf-16"), "table.toml": b"[steps]\na = 1\n",
+        "date.toml": b"steps = 1979-05-27\n", "deep.toml": b"a = " + b"[" * 5000 + b"]" * 5000,
+        "place.toml": b"system = 'x'\n", "itself.toml": b"config = 'itself.toml'\n",
+        "endless.toml": b"steps = 1e400\n", "fewer.toml": b"trajectories = -5\n",
+        "names.toml": b"set = ['width']\n",
+        "wide.csv": "t,q\n0,1\n1,2\n".encode("utf-16-le"), "zeros.mat": bytes(2000),
+        "odd-wide.csv": "t,q\n0,1\n1,2\n".encode("utf-16") + b"\0",
+        "half-wide.csv": b"\xff\xfet\0,\0q\0\n\0" + b"\0\xd8" * 5,
+        "null.csv": b"t,q\n0,\x001\n1,2\n", "quote.csv": b't,q\n0,"1\n1,2\n',
+        "endless.csv": b"t" * 200_000, "infinite.csv": b"t,q\n0,inf\n1,inf\n",
+        "same.csv": b"t,q\n0,1\n0,2\n", "timeless.csv": b"q\n1\n2\n",
+        "nameless.csv": b"0,1\n1,2\n2,3\n", "escape.csv": b"t,\x1b[31mq\n0,1\n1,2\n",
+        "null.py": b"x = 1\0\n", "latin.py": b"x = '\xff'\n", "memory.py": b"raise MemoryError\n",
+        "recursive.py": b"import recursive\nrecursive.nothing\n",
     }  # fmt: skip
     vector = (
         "import dhn\n"

@@ -67,9 +67,9 @@ NUMBERS: dict[str, tuple[Callable, tuple]] = {
     "mechanics seed": (lambda w, x: w.mechanics.forecast(w.runs, 4, seed=x), ()),
     "mechanics observe": (lambda w, x: w.mechanics.complete(w.runs, x), ()),
     "mechanics budget": (
-        lambda w, x: dhn.Mechanics().fit(w.runs, budget=x), (None, 1.5, 10**30)),
+        lambda w, x: dhn.Mechanics().fit(w.runs, budget=x), (None, 1.5)),
     "fit steps": (lambda w, x: _fresh().fit(w.data, steps=x), (None,)),
-    "fit budget": (lambda w, x: _fresh().fit(w.data, budget=x), (None, 1.5, 10**30)),
+    "fit budget": (lambda w, x: _fresh().fit(w.data, budget=x), (None, 1.5)),
     "simulate trajectories": (lambda w, x: dhn.simulate("mass_spring", trajectories=x), ()),
     "simulate seed": (lambda w, x: dhn.simulate("mass_spring", 2, seed=x), ()),
     "simulate steps": (lambda w, x: dhn.simulate("mass_spring", 2, steps=x), (None,)),

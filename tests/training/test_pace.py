@@ -52,6 +52,14 @@ def test_a_fixed_number_of_steps_is_never_changed():
     assert plan.changes == [(0, 1000)]
 
 
+def test_steps_that_no_counter_holds_are_not_planned():
+    plan = Plan(10**20, 1e9)
+    assert plan.total_steps == 2**31 - 1
+    plan.compare(1, 1.0, 0.0)
+    plan.compare(10**9, 3e8, 0.0)
+    assert plan.total_steps == 2**31 - 1
+
+
 def test_a_resumed_plan_does_not_lengthen():
     plan = Plan(5, 100.0, [[0, 1000]])
     assert plan.total_steps == 1000

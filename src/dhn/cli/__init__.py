@@ -4,13 +4,17 @@ Adding a command: write `src/dhn/cli/<command>.py` with a frozen dataclass `Argu
 function `run(args) -> Result`, then add its name to `COMMANDS`. Heavy imports go inside `run`.
 """
 
+import contextlib
 import gc
 import importlib
 import keyword
+import logging
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NoReturn
 
 from dhn.errors import UserError
 
@@ -64,6 +68,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return explain(error, as_json="--json" in argv)
     finally:
         gc.set_threshold(*before)
+
+
+def command() -> NoReturn:
+    """`main` as a program of its own: ends the process."""
+    code = main()
+    if any(x.daemon for x in threading.enumerate()):
+        # After Ctrl-C a compiled solve may still run. It cannot be stopped, and it would crash the
+        # process while Python takes the libraries down in the usual way.
+        logging.shutdown()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # closed at the other end
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -1,7 +1,6 @@
 """`python -m dhn.cli`."""
 
-import sys
+from dhn.cli import command
 
-from dhn.cli import main
-
-sys.exit(main())
+if __name__ == "__main__":
+    command()

@@ -25,10 +25,17 @@ def use_cache() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
 
 
+def open_model(run: Path) -> "AbstractEstimator | Mechanics":
+    """The trained model of a run folder, with compiled programs kept for the next command."""
+    use_cache()
+
+    from dhn.estimator import load
+
+    return load(run)
+
+
 def open_run(run: Path, data: Path) -> "tuple[AbstractEstimator | Mechanics, Trajectories]":
     """The trained model of a run folder and a file of trajectories to use it on."""
-    from dhn.estimator import load
     from dhn.files import read
 
-    use_cache()
-    return load(run), read(data)
+    return open_model(run), read(data)

@@ -34,8 +34,10 @@ def run(args: Arguments) -> Result:
     import numpy as np
 
     from dhn.cli.compilation import open_run
-    from dhn.cli.parts import in_parts, joined
+    from dhn.cli.parts import in_parts
     from dhn.cli.waiting import waiting
+    from dhn.files.pieces import InMemory
+    from dhn.trajectories import Trajectories
 
     model, data = open_run(args.run, args.data)
     noise = None
@@ -44,7 +46,8 @@ def run(args: Arguments) -> Result:
         parts = (data.q[data.known], momenta[data.known])
         noise = args.noise * np.stack([np.nanstd(x, axis=0) for x in parts])
     with waiting("denoising", enabled=not args.json) as report:
-        found = joined(in_parts(data, lambda part, _: model.denoise(part, noise=noise), report))
+        ask = lambda part, _: model.denoise(part, noise=noise)  # noqa: E731
+        found = Trajectories.concatenate(list(in_parts(InMemory(data), ask, report)))
     save_result(found, args.output)
     moved = np.sqrt(np.nanmean((found.q - data.q)[data.known] ** 2, axis=0))
     values: dict[str, Any] = {

@@ -6,9 +6,13 @@ from typing import Annotated, Any, final
 from annotated_types import Ge
 
 from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.outputs import TRAJECTORIES, check_output, save_pieces
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
+
+_BYTES = 2 * 12 * 8
+"""On the disk, of a coordinate of a state: q, p and five quantiles of each in float64, gathered and
+then written."""
 
 
 @final
@@ -42,50 +46,67 @@ def run(args: Arguments) -> Result:
 
     import numpy as np
 
-    from dhn.cli.compilation import open_run
-    from dhn.cli.parts import in_parts, joined
+    from dhn.cli.compilation import open_model
+    from dhn.cli.parts import PART, in_parts
     from dhn.cli.waiting import waiting
     from dhn.estimator.answers import extended, keep_known
     from dhn.estimator.reconstruction import warning
-    from dhn.evaluation.metrics import compare
-    from dhn.trajectories.validity import forecast_validity
+    from dhn.evaluation.metrics import Metrics, compare, joined, units_of
+    from dhn.files.pieces import open_pieces
+    from dhn.trajectories.validity import Validity, forecast_validity
 
-    model, data = open_run(args.run, args.data)
-    if data.q.shape[1] < args.observe:
-        raise UserError(
-            f"--observe {args.observe}, but the trajectories of {args.data} have only "
-            f"{data.q.shape[1]} states."
-        )
-    start = time.perf_counter()
+    fit: list[np.ndarray] = []
+    result: list[Any] = []
+    metrics: list[Metrics] = []
+    valid: list[Validity] = []
+    unit: set[str] = set()
+    with open_pieces(args.data) as data:
+        if data.states < args.observe:
+            raise UserError(
+                f"--observe {args.observe}, but the trajectories of {args.data} have only "
+                f"{data.states} states."
+            )
+        model = open_model(args.run)
+        start = time.perf_counter()
+        states = args.observe + args.steps
+        check_output(args.output, size=_BYTES * len(data) * states * data.dim)
+        units = units_of(data.pieces(PART)) if data.states > args.observe else None
 
-    def predict(part, number):
-        asked = extended(part, args.steps, model.time_step)
-        answer = model.reconstruct(asked, samples=args.samples, seed=args.seed + number)
-        return keep_known(asked, answer.trajectories), answer.fit, answer.result
+        def predict(part, number):
+            asked = extended(part[:, : args.observe], args.steps, model.time_step)
+            answer = model.reconstruct(asked, samples=args.samples, seed=args.seed + number)
+            found = keep_known(asked, answer.trajectories)
+            fit.append(answer.fit)
+            result.extend(answer.result)
+            if (until := forecast_validity(found)) is not None:
+                valid.append(until)
+                unit.add(found.units.get("t", ""))
+            if units is not None and part.known[:, args.observe : states].any():
+                metrics.append(compare(found, part, units))
+            return found
 
-    with waiting("forecasting", enabled=not args.json) as report:
-        answers = in_parts(data[:, : args.observe], predict, report)
-    found = joined([answer[0] for answer in answers])
-    fit = np.concatenate([answer[1] for answer in answers])
-    result = [x for answer in answers for x in answer[2]]
-    elapsed = time.perf_counter() - start
-    with waiting(f"writing {args.output}", enabled=not args.json):
-        save_result(found, args.output)
+        with waiting("forecasting", enabled=not args.json) as report:
+            save_pieces(in_parts(data, predict, report), args.output, len(data))
+        ids, count = data.ids, len(data)
+    fits = np.concatenate(fit)
     values: dict[str, Any] = {
         "output": str(args.output),
-        "trajectories": len(found),
+        "trajectories": count,
         "observed": args.observe,
         "predicted": args.steps,
-        "seconds": elapsed,
-        "fit": {"median": float(np.median(fit)), "worst": float(fit.max())},
-        "results": {data.ids[k]: x.name for k, x in enumerate(result)},
-        "warning": warning(result, data.ids),
+        "seconds": time.perf_counter() - start,
+        "fit": {"median": float(np.median(fits)), "worst": float(fits.max())},
+        "results": {ids[k]: x.name for k, x in enumerate(result)},
+        "warning": warning(result, ids),
     }
-    if (valid := forecast_validity(found)) is not None:
-        each = dict(zip(data.ids, map(float, valid.until), strict=True))
-        values["valid_until"] = {**valid.summary(data.units.get("t", "")), "each": each}
-    if data.q.shape[1] > args.observe and data.known[:, args.observe :].any():
-        values["against_data"] = compare(found, data).summary()
+    if valid:
+        until, beyond = (
+            np.concatenate(x) for x in zip(*((v.until, v.beyond) for v in valid), strict=False)
+        )
+        each = dict(zip(ids, map(float, until), strict=True))
+        values["valid_until"] = {**Validity(until, beyond).summary(unit.pop()), "each": each}
+    if metrics:
+        values["against_data"] = joined(metrics).summary()
     return Result(values, lambda console: _draw(console, values))
 
 

@@ -37,30 +37,41 @@ def run(args: Arguments) -> Result:
 
     import numpy as np
 
-    from dhn.cli.compilation import open_run
+    from dhn.cli.compilation import open_model
+    from dhn.cli.parts import in_parts
     from dhn.cli.waiting import waiting
     from dhn.estimator import Mechanics
+    from dhn.estimator.reconstruction import warning
+    from dhn.files.pieces import open_pieces
 
-    model, data = open_run(args.run, args.data)
-    if isinstance(model, Mechanics):
-        raise UserError(
-            f"{args.run} holds mechanics, which have no latent code to infer parameters from; "
-            f"their coefficients are printed by `dhn train` and stand in `dhn report`."
-        )
-    probe = model.probe(args.target)
-    with waiting("fitting codes", enabled=not args.json):
-        found = model.reconstruct(data)
-    estimate, errors = found.parameters[args.target]
-    truth = data.params.get(args.target)
+    with open_pieces(args.data) as data:
+        model = open_model(args.run)
+        if isinstance(model, Mechanics):
+            raise UserError(
+                f"{args.run} holds mechanics, which have no latent code to infer parameters from; "
+                f"their coefficients are printed by `dhn train` and stand in `dhn report`."
+            )
+        probe = model.probe(args.target)
+
+        def ask(part, _):
+            found = model.reconstruct(part)
+            truth = part.params.get(args.target, np.full(len(part), np.nan))
+            return *found.parameters[args.target], truth, found.result
+
+        with waiting("fitting codes", enabled=not args.json) as report:
+            parts = zip(*in_parts(data, ask, report), strict=True)
+            *arrays, result = (list(x) for x in parts)
+            estimate, errors, truth = (np.concatenate(x) for x in arrays)
+        ids = data.ids
     values: dict[str, Any] = {
         "target": args.target,
-        "trajectories": len(data),
-        "estimates": dict(zip(data.ids, estimate.tolist(), strict=True)),
-        "standard_errors": dict(zip(data.ids, errors.tolist(), strict=True)),
+        "trajectories": len(ids),
+        "estimates": dict(zip(ids, estimate.tolist(), strict=True)),
+        "standard_errors": dict(zip(ids, errors.tolist(), strict=True)),
         "probe_error": probe.error,
-        "warning": found.warning(),
+        "warning": warning([x for part in result for x in part], ids),
     }
-    if truth is not None and np.isfinite(truth).any():
+    if np.isfinite(truth).any():
         error, spread = np.nanmean((estimate - truth) ** 2), np.nanvar(truth)
         values["mse"] = float(error)
         values["r2"] = float(1 - error / spread) if spread > 0 else None

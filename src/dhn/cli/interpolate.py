@@ -7,7 +7,7 @@ import tyro
 from annotated_types import Ge
 
 from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.outputs import TRAJECTORIES, check_output, save_pieces
 from dhn.cli.result import Console, Result
 
 
@@ -39,27 +39,38 @@ def run(args: Arguments) -> Result:
 
     import time
 
-    from dhn.cli.compilation import open_run
-    from dhn.cli.parts import in_parts, joined
+    from dhn.cli.compilation import open_model
+    from dhn.cli.parts import PART, in_parts
     from dhn.cli.waiting import waiting
-    from dhn.evaluation.metrics import compare
+    from dhn.evaluation.metrics import Metrics, compare, joined, units_of
+    from dhn.files.pieces import open_pieces
 
-    model, data = open_run(args.run, args.data)
-    start = time.perf_counter()
-    sparse = data.resample(args.factor) if args.thin else data
-    with waiting("interpolating", enabled=not args.json) as report:
-        parts = in_parts(sparse, lambda part, _: model.interpolate(part, args.factor), report)
-        found = joined(parts)
+    metrics: list[Metrics] = []
+    with open_pieces(args.data) as data:
+        model = open_model(args.run)
+        start = time.perf_counter()
+        units = units_of(data.pieces(PART)) if args.thin else None
+        kept = -(-data.states // args.factor) if args.thin else data.states
+
+        def refine(part, _):
+            sparse = part.resample(args.factor) if args.thin else part
+            found = model.interpolate(sparse, args.factor)
+            if units is not None:
+                metrics.append(compare(found, part, units))
+            return found
+
+        with waiting("interpolating", enabled=not args.json) as report:
+            save_pieces(in_parts(data, refine, report), args.output, len(data))
+        count = len(data)
     values: dict[str, Any] = {
         "output": str(args.output),
-        "trajectories": len(found),
-        "states": found.q.shape[1],
+        "trajectories": count,
+        "states": (kept - 1) * args.factor + 1,
         "factor": args.factor,
         "seconds": time.perf_counter() - start,
     }
-    save_result(found, args.output)
-    if args.thin:
-        values["against_data"] = compare(found, data).summary()
+    if metrics:
+        values["against_data"] = joined(metrics).summary()
     return Result(values, lambda console: _draw(console, values))
 
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,12 +83,24 @@ def save_result(data: "Trajectories", path: Path) -> None:
     """Write what a command computed; elsewhere if it cannot be written there any more."""
     from dhn.files import write
 
+    _save_somewhere(lambda target: write(data, target), path)
+
+
+def save_pieces(pieces: "Iterable[Trajectories]", path: Path, count: int) -> None:
+    """`save_result` of `count` trajectories that come in pieces."""
+    from dhn.files.gathering import gathered
+
+    with gathered(pieces, path, count) as save:
+        _save_somewhere(save, path)
+
+
+def _save_somewhere(save: Callable[[Path], None], path: Path) -> None:
     try:
-        write(data, path)
+        save(path)
     except (OSError, UserError) as error:
         other = Path(tempfile.mkdtemp(prefix="dhn-")) / path.name
         try:
-            write(data, other)
+            save(other)
         except (OSError, UserError):
             raise error from None
         raise UserError(f"{error} The result is in {other} instead.") from error

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, final
 
 from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.outputs import TRAJECTORIES, check_output, save_pieces
 from dhn.cli.result import Console, Result
 
 
@@ -34,30 +34,46 @@ def run(args: Arguments) -> Result:
 
     import numpy as np
 
-    from dhn.cli.compilation import open_run
+    from dhn.cli.compilation import open_model
+    from dhn.cli.parts import in_parts
     from dhn.cli.waiting import waiting
+    from dhn.estimator.reconstruction import warning
+    from dhn.files.pieces import open_pieces
 
-    model, data = open_run(args.run, args.data)
-    start = time.perf_counter()
-    with waiting("reconstructing", enabled=not args.json):
-        found = model.reconstruct(data)
-        save_result(found.trajectories, args.output)
+    fit: list[np.ndarray] = []
+    result: list[Any] = []
+    parameters: dict[str, dict[str, dict[str, float]]] = {}
+    known = [0, 0]
+    with open_pieces(args.data) as data:
+        model = open_model(args.run)
+        start = time.perf_counter()
+
+        def ask(part, _):
+            found = model.reconstruct(part)
+            fit.append(found.fit)
+            result.extend(found.result)
+            for name, pair in found.parameters.items():
+                rows = parameters.setdefault(name, {})
+                for id, value, error in zip(part.ids, *pair, strict=True):
+                    rows[id] = {"estimate": float(value), "standard_error": float(error)}
+            known[0] += int(part.known_q.sum())
+            known[1] += int((~part.known_q).sum())
+            return found.trajectories
+
+        with waiting("reconstructing", enabled=not args.json) as report:
+            save_pieces(in_parts(data, ask, report), args.output, len(data))
+        ids = data.ids
+    fits = np.concatenate(fit)
     values: dict[str, Any] = {
         "output": str(args.output),
-        "trajectories": len(data),
-        "known": int(data.known_q.sum()),
-        "reconstructed": int((~data.known_q).sum()),
+        "trajectories": len(ids),
+        "known": known[0],
+        "reconstructed": known[1],
         "seconds": time.perf_counter() - start,
-        "fit": {"median": float(np.median(found.fit)), "worst": float(found.fit.max())},
-        "results": {id: result.name for id, result in zip(data.ids, found.result, strict=True)},
-        "parameters": {
-            name: {
-                id: {"estimate": float(value), "standard_error": float(error)}
-                for id, value, error in zip(data.ids, *pair, strict=True)
-            }
-            for name, pair in found.parameters.items()
-        },
-        "warning": found.warning(),
+        "fit": {"median": float(np.median(fits)), "worst": float(fits.max())},
+        "results": {id: x.name for id, x in zip(ids, result, strict=True)},
+        "parameters": parameters,
+        "warning": warning(result, ids),
     }
     return Result(values, lambda console: _draw(console, values))
 

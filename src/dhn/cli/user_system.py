@@ -61,7 +61,8 @@ def _execute(path: str) -> ModuleType:
 def _failure(path: str, error: BaseException) -> str:
     text = " ".join(str(error).split()).rstrip(".")[:200]
     if isinstance(error, SyntaxError):  # an IndentationError is one
-        return f"{path}, line {error.lineno}: {error.msg}; mend the Python there."
+        place = path if error.lineno is None else f"{path}, line {error.lineno}"
+        return f"{place}: {error.msg}; mend the Python there."
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).name == Path(path).name]
     place = f"{path}, line {lines[-1]}" if lines else path

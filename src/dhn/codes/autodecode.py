@@ -138,11 +138,12 @@ def autodecode(
         )
     dtype = weights_dtype(model)
     arrays = (
-        jnp.asarray(prior.mean, dtype),
-        jnp.asarray(prior.basis, dtype),
-        jnp.asarray(prior.codes, dtype),
-        jnp.asarray(max(noise or prior.noise, 1e-12), dtype),
+        np.asarray(prior.mean, dtype),
+        np.asarray(prior.basis, dtype),
+        np.asarray(prior.codes, dtype),
+        np.asarray(max(noise or prior.noise, 1e-12), dtype),
     )
+    arrays = jax.device_put(arrays)
 
     # Long trajectories without gaps say it all with fewer windows.
     most = MOST_WINDOWS if np.all(known) and most_windows is None else None

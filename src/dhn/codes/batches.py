@@ -27,7 +27,8 @@ def in_batches(function: Callable, arrays, batch_size: int, *, side_by_side: boo
     several threads of the caller ask at once.
 
     The last batch is padded by repeating a row, so the number of trajectories bounds neither
-    memory nor the number of compilations. On a CPU there are at least as many batches as cores,
+    memory nor the number of compilations. `jnp.asarray` would compile a program for every shape;
+    `device_put` does not. On a CPU there are at least as many batches as cores,
     side by side: the small products of one batch cannot be shared among cores.
     """
     n = jax.tree.leaves(arrays)[0].shape[0]
@@ -39,7 +40,7 @@ def in_batches(function: Callable, arrays, batch_size: int, *, side_by_side: boo
     def one_batch(first: int):
         rows = np.minimum(np.arange(first, first + batch), n - 1)
         with jax.enable_x64(wide), contextlib.nullcontext() if side_by_side else ALONE:
-            result = function(jax.tree.map(lambda x: jnp.asarray(x[rows]), arrays))
+            result = function(jax.tree.map(lambda x: jax.device_put(x[rows]), arrays))
             return jax.tree.map(lambda x: np.asarray(x)[: n - first], result)
 
     firsts = range(0, n, batch)

@@ -233,10 +233,16 @@ def read_back(
 
 
 def check_data(trained: "TrainedModel", data: Trajectories) -> None:
-    """The same coordinates as in training."""
+    """The same coordinates as in training; a warning if the system has another name."""
     if data.dim != trained.context.dim:
         raise UserError(
             f"the model was trained on {trained.context.dim} coordinates "
             f"({', '.join(trained.names)}), but these data have {data.dim} "
             f"({', '.join(data.names)}). Use data of the same system."
+        )
+    if None not in (trained.system, data.system) and trained.system != data.system:
+        warnings.warn(
+            f"the model was trained on {trained.system!r}, but these data are of {data.system!r}; "
+            f"its answers hold for the system it was trained on.",
+            stacklevel=5,
         )

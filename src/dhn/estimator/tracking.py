@@ -2,12 +2,12 @@
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import chi2
 
 from dhn.errors import UserError
 from dhn.estimator.answers import extended
@@ -172,7 +172,7 @@ class Tracker:
             miss = (measured - before.state)[known]
             square = float(miss @ np.linalg.solve(expected[np.ix_(known, known)], miss))
             innovation = square / known.sum()
-            self._outside.append(bool(square > chi2.isf(RARE, known.sum())))
+            self._outside.append(bool(square > _rare_square(int(known.sum()))))
             filter.correct(back, measured, np.sqrt(variance))
         return self._answer(t, filter, place - first, filter.estimate(back), innovation)
 
@@ -234,3 +234,11 @@ def _between(path: Float[np.ndarray, "W m"], place: float) -> Float[np.ndarray, 
     fraction = np.zeros((1, len(path) - 1, 1))
     fraction[0, left, 0] = place - left
     return np.asarray(interpolate_path(path[None], fraction))[0, left, 0]
+
+
+@functools.cache
+def _rare_square(numbers: int) -> float:
+    """The sum of squares of so many standard normal numbers that is exceeded with `RARE`."""
+    from scipy.special import gammainccinv  # the chi-squared quantile; scipy.stats loads for long
+
+    return float(2 * gammainccinv(numbers / 2, RARE))

@@ -1,7 +1,7 @@
 """Errors of predicted states against the truth. Observed states never count."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -29,10 +29,20 @@ class Metrics:
     """(n,) mean over predicted states of the normalised squared error."""
     energy_mse: np.ndarray | None
     """(h,) mean squared error of the total energy, if the system is known."""
-    energy_drift: float | None
-    """Median change of the energy over the second half, relative to `exchanged_energy`."""
+    energy_changes: np.ndarray | None
+    """Change of the energy over the second half, relative to `exchanged_energy`, of every
+    trajectory that tells."""
     energy_scale: float | None
     """Mean `exchanged_energy` of the truth."""
+    compared: np.ndarray
+    """(h,) trajectories whose state was compared."""
+
+    @property
+    def energy_drift(self) -> float | None:
+        """Median of `energy_changes`."""
+        if self.energy_changes is None or not len(self.energy_changes):
+            return None
+        return float(np.median(self.energy_changes))
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers for tables and JSON."""
@@ -53,9 +63,23 @@ class Metrics:
 
 def normal_units(truth: Trajectories) -> np.ndarray:
     """(d,) unit of each coordinate: pi/2 for angles (the paper's), else its standard deviation."""
-    q = truth.q[np.asarray(truth.has_known_q)]
-    spread = q.std(0)
-    return np.where(truth.angles, NORMAL_ANGLE, np.where(spread > 0, spread, 1.0))
+    return units_of([truth])
+
+
+def units_of(pieces: Iterable[Trajectories]) -> np.ndarray:
+    """`normal_units` of trajectories that come in pieces."""
+    count, mean, square, angles = 0, np.zeros(1), np.zeros(1), ()
+    for piece in pieces:
+        angles = piece.angles
+        q = piece.q[np.asarray(piece.has_known_q)]
+        if not len(q):
+            continue
+        # Chan's update: sums of squares about the mean lose no digits.
+        shift, whole = q.mean(0) - mean, count + len(q)
+        square = square + ((q - q.mean(0)) ** 2).sum(0) + shift**2 * (count * len(q) / whole)
+        mean, count = mean + shift * (len(q) / whole), whole
+    spread = np.sqrt(square / max(count, 1))
+    return np.where(angles, NORMAL_ANGLE, np.where(spread > 0, spread, 1.0))
 
 
 def energy_function(
@@ -100,19 +124,17 @@ def _square(error: np.ndarray, valid: np.ndarray) -> np.ndarray:
     return np.where(valid, square, np.nan)
 
 
-def _drift(difference: np.ndarray, valid: np.ndarray, half: int, level: np.ndarray) -> float | None:
-    """Median change between the beginning and the end of the second half, in units of `level`.
+def _changes(difference: np.ndarray, valid: np.ndarray, half: int, level: np.ndarray) -> np.ndarray:
+    """Change between the beginning and the end of the second half, in units of `level`.
 
-    A measured run that ends early says nothing; a prediction that is no number drifts without end.
+    A measured run that ends early tells nothing; a prediction that is no number drifts without end.
     """
     parts = slice(half, half + max(half // 2, 1)), slice(-half // 2, None)
     told = valid[:, parts[0]].any(1) & valid[:, parts[1]].any(1)
-    if not told.any():
-        return None
     rows = np.where(valid, difference, 0.0)[told]
     before, after = (rows[:, part].sum(1) / valid[told, part].sum(1) for part in parts)
     change = np.abs(after - before) / level[told]
-    return float(np.median(np.where(np.isnan(change), np.inf, change)))
+    return np.where(np.isnan(change), np.inf, change)
 
 
 def compare(
@@ -133,7 +155,7 @@ def compare(
     units = normal_units(truth) if units is None else units
     square = _square(prediction.q[:, :length] - truth.q[:, :length], valid[..., None])
     scaled = square / units**2
-    energy_mse = drift = scale = None
+    energy_mse = changes = scale = None
     got, want = energy(prediction, dict(truth.params)), energy(truth)
     if got is not None and want is not None:
         difference = np.where(valid, got[:, :length] - want[:, :length], np.nan)[:, steps]
@@ -142,13 +164,57 @@ def compare(
         scale = float(level.mean())
         half = len(steps) // 2
         if half >= 2:
-            drift = _drift(difference, valid[:, steps], half, level)
+            changes = _changes(difference, valid[:, steps], half, level)
     return Metrics(
         steps=steps,
         mse=np.nanmean(square[:, steps], axis=(0, 2)),
         mse_normalised=np.nanmean(scaled[:, steps], axis=(0, 2)),
         per_trajectory=np.nanmean(scaled[:, steps], axis=(1, 2)),
         energy_mse=energy_mse,
-        energy_drift=drift,
+        energy_changes=changes,
         energy_scale=scale,
+        compared=valid[:, steps].sum(0),
+    )
+
+
+def _average(pairs: Sequence[tuple[float, int]]) -> float:
+    return sum(value * weight for value, weight in pairs) / sum(weight for _, weight in pairs)
+
+
+def joined(parts: Sequence[Metrics]) -> Metrics:
+    """The metrics of all trajectories from those of parts of them, in the same units.
+
+    Arguments:
+        parts: Of which each compared the same states, apart from gaps.
+
+    Returns:
+        What `compare` gives for all of them at once.
+    """
+    steps = np.unique(np.concatenate([part.steps for part in parts]))
+    compared = np.zeros(len(steps), int)
+    for part in parts:
+        compared[np.searchsorted(steps, part.steps)] += part.compared
+
+    def mean(name: str) -> np.ndarray | None:
+        total = np.zeros(len(steps))
+        for part in parts:
+            values = getattr(part, name)
+            if values is None:
+                return None
+            total[np.searchsorted(steps, part.steps)] += values * part.compared
+        return total / compared
+
+    changes = [x.energy_changes for x in parts if x.energy_changes is not None]
+    scales = [(x.energy_scale, len(x.per_trajectory)) for x in parts if x.energy_scale is not None]
+    mse, normalised = mean("mse"), mean("mse_normalised")
+    assert mse is not None and normalised is not None
+    return Metrics(
+        steps=steps,
+        mse=mse,
+        mse_normalised=normalised,
+        per_trajectory=np.concatenate([x.per_trajectory for x in parts]),
+        energy_mse=mean("energy_mse"),
+        energy_changes=np.concatenate(changes) if len(changes) == len(parts) else None,
+        energy_scale=_average(scales) if len(scales) == len(parts) else None,
+        compared=compared,
     )

@@ -88,19 +88,9 @@ def from_arrays(
 
 
 def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    text = numbers(HEADER, arrays[HEADER])
-    text = text if ((text >= 0) & (text < 256)).all() else np.empty(0)  # NaN, too, is damage
-    header = parse_header(text.astype(np.uint8).tobytes())
-    n, T, d = shape = tuple(header["shape"])
-    sizes = {"q": shape, "t": (T,) if header["shared_time"] else (n, T), "known": (n, T)}
-    sizes |= {k: (2, d) if k == "noise" else shape for k in header["fields"]}
-    if header["params"]:
-        sizes["params"] = (n, len(header["params"]))
-    for part in ("q", "p"):
-        if header[f"{part}_levels"]:
-            sizes[f"{part}_quantiles"] = (len(header[f"{part}_levels"]), *shape)
+    header = own_header(arrays[HEADER])
     fields: dict[str, Any] = {}
-    for name, size in sizes.items():
+    for name, size in own_sizes(header).items():
         if name not in arrays:
             raise UserError(f"its array {name!r} is missing; the file is damaged, write it anew.")
         array = numbers(name, arrays[name])
@@ -113,9 +103,34 @@ def _own(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     # Not every format has a checksum of its own.
     if header.pop("sha256", None) != digest(header, fields):
         raise UserError("its contents are not what was written; it is damaged, write it anew.")
-    fields["params"] = dict(
-        zip(header["params"], fields.get("params", np.empty((n, 0))).T, strict=True)
-    )
+    return own_fields(header, fields)
+
+
+def own_header(array: np.ndarray) -> dict[str, Any]:
+    """The header of one of our own files from the bytes under `HEADER`."""
+    text = numbers(HEADER, array)
+    text = text if ((text >= 0) & (text < 256)).all() else np.empty(0)  # NaN, too, is damage
+    return parse_header(text.astype(np.uint8).tobytes())
+
+
+def own_sizes(header: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Name -> shape of every array that belongs to this header."""
+    n, T, d = shape = tuple(header["shape"])
+    sizes = {"q": shape, "t": (T,) if header["shared_time"] else (n, T), "known": (n, T)}
+    sizes |= {k: (2, d) if k == "noise" else shape for k in header["fields"]}
+    if header["params"]:
+        sizes["params"] = (n, len(header["params"]))
+    for part in ("q", "p"):
+        if header[f"{part}_levels"]:
+            sizes[f"{part}_quantiles"] = (len(header[f"{part}_levels"]), *shape)
+    return sizes
+
+
+def own_fields(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The fields of `Trajectories` from a header and the arrays of `own_sizes`."""
+    fields: dict[str, Any] = dict(arrays)
+    none = np.empty((header["shape"][0], 0))
+    fields["params"] = dict(zip(header["params"], fields.get("params", none).T, strict=True))
     for part in ("q", "p"):
         levels = header[f"{part}_levels"]
         fields[f"{part}_quantiles"] = dict(

@@ -77,14 +77,14 @@ def write_all(files: Mapping[Path, Trajectories]) -> None:
     """Several files, of which none is changed unless all could be written."""
     with contextlib.ExitStack() as stack:
         for path, data in files.items():
-            data = _cleaned(data)
+            data = cleaned(data)
             form = format_of(path)
             implementation = form.implementation()
             content = to_arrays(data) if form.layout == "arrays" else to_table(data)
             implementation.save(stack.enter_context(atomic_path(path)), content)
 
 
-def _cleaned(data: Trajectories) -> Trajectories:
+def cleaned(data: Trajectories) -> Trajectories:
     """`data` with texts that a terminal may show."""
     units = {k: printable(x) for k, x in data.units.items()}
     meta = {printable(k): printable(x) if isinstance(x, str) else x for k, x in data.meta.items()}

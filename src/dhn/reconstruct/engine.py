@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, final
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
@@ -212,7 +211,8 @@ def _better(path: _Path, rows: Int[np.ndarray, " k"], other: _Path) -> _Path:
 
 def double(model: AbstractForecaster) -> AbstractForecaster:
     """The same weights in double precision."""
-    return jax.tree.map(lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x, model)
+    wide = lambda x: jax.device_put(np.asarray(x, np.float64))  # noqa: E731
+    return jax.tree.map(lambda x: wide(x) if eqx.is_inexact_array(x) else x, model)
 
 
 def padded_length(states: int) -> int:
@@ -245,7 +245,7 @@ class _Job:
 
     @property
     def frame(self) -> Frame:
-        return Frame(jnp.asarray(self.prior.mean), jnp.asarray(self.prior.basis))
+        return Frame(jax.device_put(self.prior.mean), jax.device_put(self.prior.basis))
 
     def global_prior(self, rows: Int[np.ndarray, " k"]) -> CodeGaussian:
         """The Gaussian of all training codes, in which codes are white."""
@@ -255,7 +255,7 @@ class _Job:
 
     def local_prior(self, path: _Path) -> CodeGaussian:
         """The Gaussian of the training codes that fit each trajectory nearly as well."""
-        others = jnp.asarray(self.prior.codes)
+        others = jax.device_put(self.prior.codes)
         scatter = np.maximum(path.misfit, 1.0)[:, None, None]
         parts = (path.code, path.hessian / scatter)
         return CodeGaussian(
@@ -264,10 +264,10 @@ class _Job:
 
     def question(self, part, states: int) -> tuple[Question, CodeGaussian, Float[Array, " k"]]:
         values, weight, guess, between, gaussian = part
-        length = jnp.full(values.shape[0], states)
-        sigma = jnp.full(
-            values.shape[0], residual_deviation(self.model, self.prior.noise, values.shape[2])
-        )
+        # NumPy, since every operation of JAX outside a compiled program is a program of its own.
+        size = residual_deviation(self.model, self.prior.noise, values.shape[2])
+        n = values.shape[0]
+        length, sigma = jax.device_put((np.full(n, states), np.full(n, size)))
         return Question(values, weight, guess, length, between), gaussian, sigma
 
     def parts(self, rows, guess: Float[np.ndarray, "k S m"], gaussian: CodeGaussian):
@@ -292,7 +292,7 @@ class _Job:
         most: int | None = None,
     ) -> _Path:
         """Iterate from these states and whitened codes, for at most so many steps."""
-        limit = jnp.asarray(self.solver.most if most is None else most)
+        limit = jax.device_put(np.asarray(self.solver.most if most is None else most))
         span = states.shape[1]
         ties = (span - window_length(self.model) + 1) * self.values.shape[2]
 
@@ -301,11 +301,14 @@ class _Job:
             question, gaussian, sigma = self.question(part, span)
             found = iterate(
                 self.model, question, code, self.frame, gaussian, sigma, self.solver, limit,
-                jnp.diff(number, prepend=-1) == 0,  # rows repeated to fill up the batch
+                # Rows repeated to fill up the batch.
+                jax.device_put(np.diff(np.asarray(number), prepend=-1) == 0),
             )  # fmt: skip
-            numbers = (question.weight > 0).sum((1, 2))
-            numbers = numbers + (question.between.weight > 0).sum((1, 2, 3))
-            total = found.data_misfit + found.model_misfit / sigma**2 + found.prior_misfit
+            found = jax.tree.map(np.asarray, found)
+            numbers = (np.asarray(question.weight) > 0).sum((1, 2))
+            numbers = numbers + (np.asarray(question.between.weight) > 0).sum((1, 2, 3))
+            total = found.model_misfit / np.asarray(sigma) ** 2
+            total = total + found.data_misfit + found.prior_misfit
             return _Path(
                 states=found.states[:, :span],
                 code=found.code,
@@ -356,8 +359,8 @@ class _Job:
             states, code, root, code_root = covariances(
                 self.model, question, question.guess, code, self.frame, gaussian, sigma * scatter
             )
-            deviation = jnp.sqrt((root**2).sum(-1))[:, :T]
-            return states[:, :T], code, deviation, code_root
+            states, root = np.asarray(states)[:, :T], np.asarray(root)[:, :T]
+            return states, code, np.sqrt((root**2).sum(-1)), code_root
 
         # A trajectory that the model explains worse than usual has a wider posterior.
         scatter = np.sqrt(np.maximum(path.misfit, 1.0))

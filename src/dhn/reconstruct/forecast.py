@@ -61,8 +61,8 @@ def forecast(
         for call in range(calls):
             keys = jr.split(jr.fold_in(key, call), ADVANCES)
             states, new = _slide(model, states, z, keys)
-            found.append(new)
-        joined = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *found)
+            found.append(jax.tree.map(np.asarray, new))
+        joined = jax.tree.map(lambda *x: np.concatenate(x, axis=1), *found)
         return joined.at(slice(0, steps))
 
     dtype = weights_dtype(model)

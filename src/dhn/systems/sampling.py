@@ -64,7 +64,13 @@ def draw_initial(
     q = columns(system.coordinates)
     if use_momenta:
         return q, columns(momenta)
-    return q, system.momenta(q, columns(velocities), params)
+    p = system.momenta(q, columns(velocities), params)
+    if not np.isfinite(p).all():
+        raise UserError(
+            f"the velocities of system '{system.name}' determine no momenta: its energy must be a "
+            f"finite function of q and p that grows with every momentum, like p**2 / 2."
+        )
+    return q, p
 
 
 def draw(spec: Any, count: int, seed: int, name: str) -> np.ndarray:

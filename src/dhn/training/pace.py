@@ -7,6 +7,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
+from dhn.models.config import MOST
 from dhn.training.step import Run, StepLog, TrainState, run_steps
 
 CHUNK_SECONDS = 1.5
@@ -77,7 +78,8 @@ class Plan:
 
     def __init__(self, total_steps: int, budget: float | None, changes: Any = None):
         self.budget = budget
-        self.changes: list[tuple[int, int]] = [(0, total_steps)]
+        # Steps are counted in 32 bits on the device.
+        self.changes: list[tuple[int, int]] = [(0, min(total_steps, MOST))]
         if changes:
             self.changes = [(int(step), int(total)) for step, total in changes]
         self._since: tuple[int, float] | None = None
@@ -107,7 +109,7 @@ class Plan:
         late = self.total_steps - step > (1 + TOLERANCE) * (possible - step)
         early = first and possible - step > (1 + TOLERANCE) * (self.total_steps - step)
         if late or early:
-            self.changes.append((step, possible))
+            self.changes.append((step, min(possible, MOST)))
         return late or early
 
     def _due(self, elapsed: float) -> bool:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -67,7 +67,7 @@ def prepare(
     def on_device(x: Float[np.ndarray, "n T d"]):
         padded = np.zeros((rows, *x.shape[1:]), precision)
         padded[: len(x)] = np.where(np.isfinite(x), x, 0.0)
-        return jnp.asarray(padded)
+        return jax.device_put(padded)
 
     starts, counts, places = [], [], []
     for shape in window_shapes:
@@ -75,8 +75,8 @@ def prepare(
         places.append(found[:, 0])
         padded = np.zeros((bucket(len(found)), 2), np.int32)
         padded[: len(found)] = found
-        starts.append(jnp.asarray(padded))
-        counts.append(jnp.asarray(len(found), jnp.int32))
+        starts.append(jax.device_put(padded))
+        counts.append(jax.device_put(np.int32(len(found))))
     q, p = scaler.transform(data)
     code_rows = np.zeros(rows, np.int32)
     code_rows[: len(data)] = code_groups(data)
@@ -84,7 +84,7 @@ def prepare(
         StateBlock(on_device(q), on_device(p)),
         tuple(starts),
         tuple(counts),
-        jnp.asarray(code_rows),
+        jax.device_put(code_rows),
         _whole(places, rows),
     )
 
@@ -96,10 +96,10 @@ def _whole(places: Sequence[Int[np.ndarray, " _"]], rows: int) -> WholeTrajector
     padded = np.zeros(rows, np.int32)
     padded[: len(eligible)] = eligible
     return WholeTrajectories(
-        jnp.asarray(padded),
-        jnp.asarray(len(eligible), jnp.int32),
-        tuple(jnp.asarray(np.cumsum(n) - n, jnp.int32) for n in number),
-        tuple(jnp.asarray(n, jnp.int32) for n in number),
+        jax.device_put(padded),
+        jax.device_put(np.int32(len(eligible))),
+        tuple(jax.device_put((np.cumsum(n) - n).astype(np.int32)) for n in number),
+        tuple(jax.device_put(n.astype(np.int32)) for n in number),
         tuple(int(n.max()) for n in number),
     )
 

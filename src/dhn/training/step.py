@@ -118,7 +118,7 @@ def initial_state(
     """The state before the first step; `codes` replaces the first rows of the codebook."""
     dtype = jnp.dtype(config.precision)
     weights = eqx.filter(model, eqx.is_inexact_array)
-    weights = jax.tree.map(lambda x: jnp.array(x, dtype), weights)
+    weights = jax.tree.map(lambda x: jax.device_put(np.array(x, dtype)), weights)
     average = jax.tree.map(jnp.copy, weights) if config.average > 0 else None
     codebook = CodebookState.start(
         jr.fold_in(jr.key(config.seed % 2**32), CODES),

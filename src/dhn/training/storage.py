@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import safetensors
 from jaxtyping import PyTree
@@ -185,7 +184,7 @@ def fill_tree(
                 f"{leaf.shape} of {leaf.dtype}; it belongs to another model or precision."
             )
         # A copy of its own: donated buffers must not share memory with the file's.
-        return jnp.array(found)
+        return jax.device_put(np.array(found))
 
     return jax.tree_util.tree_map_with_path(stored, template)
 

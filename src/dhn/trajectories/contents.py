@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 LAYOUT = 1
 """Version of the header; raised when older readers could no longer read it."""
 OPTIONAL = ("p", "v", "noise")
+BLOCK = 1 << 20
+"""Numbers that are looked at together, 8 MB."""
 
 
 def header_dict(data: "Trajectories") -> dict[str, Any]:
@@ -49,14 +51,37 @@ def number_arrays(data: "Trajectories") -> dict[str, np.ndarray]:
 
 def digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 of a header and its arrays."""
+    parts = {name: (array.shape, _blocks(array)) for name, array in arrays.items()}
+    return digest_blocks(header, parts)
+
+
+def digest_blocks(
+    header: Mapping[str, Any],
+    arrays: Mapping[str, tuple[tuple[int, ...], Iterable[np.ndarray]]],
+) -> str:
+    """`digest` of arrays that come in pieces.
+
+    Arguments:
+        header: JSON values.
+        arrays: Name -> shape, and the numbers in C order as one-dimensional arrays.
+
+    Returns:
+        The same text, however the arrays are cut.
+    """
     sha = hashlib.sha256()
     sha.update(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
-        # Not-a-number has many bit patterns; a file may change one for another.
-        array = np.where(np.isnan(arrays[name]), np.nan, arrays[name]).astype("<f8")
-        sha.update(f"{name}{array.shape}".encode())
-        sha.update(np.ascontiguousarray(array).tobytes())
+        shape, blocks = arrays[name]
+        sha.update(f"{name}{shape}".encode())
+        for block in blocks:
+            # Not-a-number has many bit patterns; a file may change one for another.
+            sha.update(np.where(np.isnan(block), np.nan, block).astype("<f8").tobytes())
     return sha.hexdigest()
+
+
+def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return (flat[first : first + BLOCK] for first in range(0, flat.size, BLOCK))
 
 
 def fingerprint(data: "Trajectories") -> str:

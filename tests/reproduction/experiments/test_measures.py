@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dhn.evaluation.metrics import compare
+from dhn.evaluation.metrics import compare, joined, units_of
 from dhn.reproduction.stress import OBSERVED, long_metrics, valid_time
 from dhn.systems import simulate
 
@@ -66,3 +66,19 @@ def test_a_run_that_ends_early_says_nothing_about_drift_and_nonsense_drifts_with
     assert compare(predicted(truth, p=grown), short).energy_drift == pytest.approx(whole)
     nonsense = np.where(np.arange(truth.states)[:, None] > truth.states - 3, np.nan, truth.p)
     assert compare(predicted(truth, p=nonsense), truth).energy_drift == np.inf
+
+
+def test_metrics_of_parts_join_to_those_of_all():
+    truth = simulate("elastic_pendulum", 7, seed=2, steps=9)
+    gappy = truth.replace(known=np.random.default_rng(0).uniform(size=(7, 10)) > 0.2)
+    random = np.random.default_rng(1)
+    guess = truth.replace(
+        q=truth.q + 0.1 * random.normal(size=truth.q.shape),
+        p=truth.p * 1.1,
+        known=np.broadcast_to(np.arange(10) < 3, (7, 10)),
+    )
+    whole = compare(guess, gappy).summary()
+    cuts = [slice(0, 3), slice(3, 4), slice(4, 7)]
+    units = units_of(gappy[cut] for cut in cuts)
+    parts = joined([compare(guess[cut], gappy[cut], units) for cut in cuts]).summary()
+    assert parts == pytest.approx(whole)

@@ -1,0 +1,190 @@
+"""The trajectories of a file, a few at a time, so that memory does not grow with their number."""
+
+import abc
+import contextlib
+import math
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, final
+
+import numpy as np
+
+from dhn.errors import UserError
+from dhn.files.arrays import HEADER, own_fields, own_header, own_sizes
+from dhn.files.files import read
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.contents import BLOCK, digest_blocks
+
+LEVELS_FIRST = ("q_quantiles", "p_quantiles")
+"""Arrays whose second axis counts trajectories; it is the first of all others."""
+SHARED = ("noise",)
+"""Arrays without an axis that counts trajectories."""
+_ZIP_LOCAL = 30
+"""Bytes of a local header of a .zip before its name and extra field."""
+
+
+class AbstractSource(abc.ABC):
+    """Trajectories that are read by rows."""
+
+    ids: tuple[str, ...]
+    """One label a trajectory."""
+    states: int
+    """Number of states of each, padding included."""
+    dim: int
+    """Number of coordinates."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @abc.abstractmethod
+    def rows(self, first: int, stop: int) -> Trajectories:
+        """The trajectories from number `first` up to, but not including, `stop`.
+
+        Arguments:
+            first: At least 0.
+            stop: At most the number of trajectories.
+
+        Returns:
+            These trajectories, with their own ids.
+        """
+
+    def pieces(self, size: int) -> Iterator[Trajectories]:
+        """All trajectories in order, `size` at a time.
+
+        Arguments:
+            size: Trajectories a piece; the last one may have fewer.
+
+        Returns:
+            The pieces, each read when it is asked for.
+        """
+        for first in range(0, len(self), size):
+            yield self.rows(first, min(first + size, len(self)))
+
+
+@final
+class InMemory(AbstractSource):
+    """Trajectories that are in memory already."""
+
+    def __init__(self, data: Trajectories):
+        self.data = data
+        self.ids, self.states, self.dim = data.ids, data.states, data.dim
+
+    def rows(self, first: int, stop: int) -> Trajectories:
+        return self.data[first:stop]
+
+
+@contextlib.contextmanager
+def open_pieces(path: Path) -> Iterator[AbstractSource]:
+    """A file of trajectories, verified whole, to be read in pieces.
+
+    Our own .npz files are read from the disk as pieces are asked for; other files are loaded.
+
+    Arguments:
+        path: As for `read`.
+
+    Returns:
+        A context that gives the source.
+    """
+    with contextlib.ExitStack() as stack:
+        source = None
+        if path.suffix.lower() == ".npz":
+            # Whatever is wrong with the file, `read` has the words for it.
+            with contextlib.suppress(Exception):
+                source = _Stored(path, stack.enter_context(open(path, "rb")))
+        yield InMemory(read(path)) if source is None else source
+
+
+@final
+class _Stored(AbstractSource):
+    """One of our own .npz files, whose arrays are not compressed."""
+
+    def __init__(self, path: Path, file: IO[bytes]):
+        arrays = _stored_arrays(file)
+        self._path, self._arrays = path, arrays
+        self._header = own_header(arrays.pop(HEADER).all())
+        self.ids = tuple(self._header["ids"])
+        _, self.states, self.dim = self._header["shape"]
+        sizes = own_sizes(self._header)
+        parts = {}
+        for name, size in sizes.items():
+            if arrays[name].shape != size:
+                raise ValueError(name)
+            parts[name] = (size, arrays[name].blocks())
+        if self._header.pop("sha256", None) != digest_blocks(self._header, parts):
+            raise ValueError("checksum")
+        self._names = tuple(sizes)
+
+    def rows(self, first: int, stop: int) -> Trajectories:
+        header = self._header | {
+            "ids": self.ids[first:stop],
+            "shape": (stop - first, self.states, self.dim),
+        }
+        try:
+            fields = {name: self._part(name, first, stop) for name in self._names}
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self._path} changed while it was read; run it again.") from error
+        return Trajectories(**own_fields(header, fields))
+
+    def _part(self, name: str, first: int, stop: int) -> np.ndarray:
+        array = self._arrays[name]
+        if name in SHARED or (name == "t" and len(array.shape) == 1):
+            return array.all()
+        if name not in LEVELS_FIRST:
+            return array.rows(0, first, stop)
+        return np.stack([array.rows(level, first, stop) for level in range(array.shape[0])])
+
+
+@final
+class _Array:
+    """An array inside a file."""
+
+    def __init__(self, file: IO[bytes], offset: int, shape: tuple[int, ...], dtype: np.dtype):
+        self._file, self._offset, self.shape, self._dtype = file, offset, shape, dtype
+
+    def _read(self, first: int, count: int) -> np.ndarray:
+        self._file.seek(self._offset + first * self._dtype.itemsize)
+        text = self._file.read(count * self._dtype.itemsize)
+        return np.frombuffer(text, self._dtype, count).astype(self._kind)
+
+    @property
+    def _kind(self) -> type:
+        return np.float64 if self._dtype != np.uint8 else np.uint8
+
+    def all(self) -> np.ndarray:
+        return self._read(0, math.prod(self.shape)).reshape(self.shape)
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        size = math.prod(self.shape)
+        return (self._read(first, min(BLOCK, size - first)) for first in range(0, size, BLOCK))
+
+    def rows(self, level: int, first: int, stop: int) -> np.ndarray:
+        """Rows of the array, or of one of its levels if it has more than three axes."""
+        shape = self.shape[1:] if len(self.shape) > 3 else self.shape
+        size = math.prod(shape[1:])
+        start = level * math.prod(shape) + first * size
+        return self._read(start, (stop - first) * size).reshape(stop - first, *shape[1:])
+
+
+def _stored_arrays(file: IO[bytes]) -> dict[str, _Array]:
+    """Name -> array of an archive; a `ValueError` if one cannot be read by rows."""
+    found = {}
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+    for member in members:
+        file.seek(member.header_offset)
+        local = file.read(_ZIP_LOCAL)
+        lengths = int.from_bytes(local[26:28], "little"), int.from_bytes(local[28:30], "little")
+        file.seek(member.header_offset + _ZIP_LOCAL + sum(lengths))
+        start = file.tell()
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError(member.filename)
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        size = file.tell() - start + math.prod(shape) * dtype.itemsize
+        plain = dtype.kind in "fb" or dtype == np.uint8
+        if member.compress_type != zipfile.ZIP_STORED or fortran or not plain:
+            raise ValueError(member.filename)
+        if member.file_size != size:
+            raise ValueError(member.filename)
+        found[member.filename.removesuffix(".npy")] = _Array(file, file.tell(), shape, dtype)
+    return found
