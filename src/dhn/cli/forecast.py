@@ -100,9 +100,8 @@ def run(args: Arguments) -> Result:
         "warning": warning(result, ids),
     }
     if valid:
-        until, beyond = (
-            np.concatenate(x) for x in zip(*((v.until, v.beyond) for v in valid), strict=False)
-        )
+        until = np.concatenate([x.until for x in valid])
+        beyond = np.concatenate([x.beyond for x in valid])
         each = dict(zip(ids, map(float, until), strict=True))
         values["valid_until"] = {**Validity(until, beyond).summary(unit.pop()), "each": each}
     if metrics:
