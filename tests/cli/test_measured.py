@@ -1,5 +1,6 @@
 """From a measured file to a forecast with error bars and a report, command by command."""
 
+import html
 import json
 import os
 import subprocess
@@ -64,7 +65,8 @@ def test_the_report_finds_test_and_training_data_by_itself(run, place, capsys):
     found = call(capsys, "report", run, "--json")
     text = (run / "report.html").read_text()
     assert "No data were given" not in text and "fitted to the training data" in text
-    assert found["mse"] > 0
+    assert found["mse"] > 0 and html.escape(found["valid_until"]["sentence"])[1:] in text
+    assert "(on the validation part)" in text
 
 
 def test_data_that_changed_are_not_taken_for_the_old_ones(run, place, capsys, tmp_path):
@@ -98,7 +100,18 @@ def test_evaluate_counts_coverage_from_many_starting_points(run, place, capsys):
     # Widened where validation is short, so that bands may hold more than they claim.
     assert 0.45 < found["coverage"]["50 %"] < 0.8
     assert found["coverage"]["90 %"] > 0.85
-    assert "0.5 period" in call(capsys, *argv[:-1])
+    valid = found["valid_until"]
+    assert 0 < valid["median"] <= found["periods"][-1]["time"] + 1e-9 and valid["measured"] > 0
+    said = call(capsys, *argv[:-1])
+    assert "0.5 period" in said and valid["sentence"] in said
+
+
+def test_a_forecast_says_how_long_it_is_valid(run, place, capsys, tmp_path):
+    argv = ("forecast", run, place / "x-test.npz", "--observe", "32", "--steps", "40")
+    found = call(capsys, *argv, "-o", tmp_path / "a.npz", "--json")
+    step = dhn.load(run).time_step
+    assert 0 <= found["valid_until"]["median"] <= 40 * step + 1e-9
+    assert "valid until: " in call(capsys, *argv, "-o", tmp_path / "b.npz")
 
 
 def test_siblings(place):
@@ -118,6 +131,7 @@ def test_the_example_runs_from_end_to_end(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    for name in ("forecast.csv", "smooth.csv", "report.html", "model/model.safetensors"):
+    for name in ("forecast.csv", "smooth.csv", "report.html", "model/mechanics.safetensors"):
         assert (tmp_path / "out" / name).stat().st_size > 0
     assert "coverage: 50 % band" in done.stdout and "It beats persistence" in done.stdout
+    assert done.stdout.count("valid until: ") >= 3  # training, forecast, evaluation

@@ -65,8 +65,8 @@ def test_friction_never_does_work(angles):
     layout = Layout(angles)
     with jax.enable_x64(True):
         theta = jnp.asarray(coefficients(layout, NEVER_NEGATIVE))
-        for v in np.random.default_rng(0).standard_normal((50, layout.dim)):
-            assert v @ friction(layout, theta, v, np.full(layout.dim, WIDTH)) < 0
+        for q, v in np.random.default_rng(0).standard_normal((50, 2, layout.dim)):
+            assert v @ friction(layout, theta, q, v, np.full(layout.dim, WIDTH)) < 0
 
 
 def flow(layout: Layout, theta: np.ndarray, substeps: int = 8):

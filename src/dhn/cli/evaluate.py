@@ -100,6 +100,7 @@ def run(args: Arguments) -> Result:
     }
     values["coverage"] = coverage(found, trial.truth)
     values["crps"] = crps(found, trial.truth)
+    values["valid_until"] = trial.valid_until()
     values["blocks"] = None if trial.blocks is None else trial.blocks.summary()
     if args.plot is not None:
         from dhn.reports.forecast import figure
@@ -140,6 +141,8 @@ def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | 
     if "coverage" in values:
         shares = ", ".join(f"{k} band {v:.0%}" for k, v in values["coverage"].items())
         console.print(f"coverage: {shares}; CRPS {values['crps']:.3g}")
+    if values["valid_until"] is not None:
+        console.print(values["valid_until"]["sentence"], soft_wrap=True)
     if blocks is not None:
         console.print(blocks.describe(), soft_wrap=True)
     console.print(f"{values['seconds']:.1f} s (training took {values['training_seconds']:.0f} s)")

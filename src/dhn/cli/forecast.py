@@ -54,11 +54,14 @@ def run(args: Arguments) -> Result:
     from dhn.estimator.reconstruction import warning
     from dhn.evaluation.metrics import Metrics, compare, joined, units_of
     from dhn.files.pieces import open_pieces
+    from dhn.trajectories.validity import Validity, forecast_validity
 
     fit: list[np.ndarray] = []
     result: list[Any] = []
     ids: list[str] = []
     metrics: list[Metrics] = []
+    valid: list[Validity] = []
+    unit: set[str] = set()
     with open_pieces(args.data) as data:
         if data.states < args.observe:
             raise UserError(
@@ -80,6 +83,9 @@ def run(args: Arguments) -> Result:
             fit.append(answer.fit)
             result.extend(answer.result)
             ids.extend(part.ids)
+            if (until := forecast_validity(found)) is not None:
+                valid.append(until)
+                unit.add(found.units.get("t", ""))
             if units is not None and part.known[:, args.observe : states].any():
                 metrics.append(compare(found, part, units))
             return found
@@ -97,6 +103,11 @@ def run(args: Arguments) -> Result:
         "results": {ids[k]: x.name for k, x in enumerate(result)},
         "warning": warning(result, tuple(ids)),
     }
+    if valid:
+        until = np.concatenate([x.until for x in valid])
+        beyond = np.concatenate([x.beyond for x in valid])
+        each = dict(zip(ids, map(float, until), strict=True))
+        values["valid_until"] = {**Validity(until, beyond).summary(unit.pop()), "each": each}
     if metrics:
         values["against_data"] = joined(metrics).summary()
     return Result(values, lambda console: _draw(console, values))
@@ -109,6 +120,8 @@ def _draw(console: Console, values: dict[str, Any]) -> None:
     )
     if values["warning"] is not None:
         console.print(f"warning: {values['warning']}", soft_wrap=True)
+    if "valid_until" in values:
+        console.print(values["valid_until"]["sentence"], soft_wrap=True)
     if "against_data" in values:
         against = values["against_data"]
         console.print(

@@ -15,6 +15,7 @@ from dhn.reconstruct.posterior import Result
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
 from dhn.trajectories.period import characteristic_period
+from dhn.trajectories.validity import forecast_validity, measured_validity
 
 MOST = 200  # windows; more would cost time and change no picture
 PERIODS = 2.0
@@ -58,6 +59,25 @@ class Trial:
         """Root mean square error of q, in the data's units, so many states ahead."""
         here = metrics.steps == self.observe + ahead - 1
         return float(np.sqrt(metrics.mse[here][0])) if here.any() else float("nan")
+
+    def valid_until(self) -> dict[str, Any] | None:
+        """Until when the bands promise a valid forecast, and until when it was; None without bands.
+
+        The standard deviations are those of the truth in each window.
+        """
+        promised = forecast_validity(self.prediction, self.truth)
+        if promised is None:
+            return None
+        later = slice(self.observe, None)
+        truth = np.where(self.truth.known_q, self.truth.q, np.nan)
+        error = self.prediction.q[:, later] - truth[:, later]
+        turns = 2 * np.pi * np.round(np.nan_to_num(error) / (2 * np.pi))
+        error = error - np.where(self.truth.angles, turns, 0.0)
+        times = self.truth.times[:, later] - self.truth.times[:, self.observe - 1 : self.observe]
+        measured = measured_validity(np.nanmedian(times, axis=0), error, np.nanstd(truth, axis=1))
+        found = promised.summary(self.unit)
+        words = f"{found['sentence']}; by these data: {measured:.3g} {self.unit}".rstrip()
+        return {**found, "measured": measured, "sentence": words}
 
 
 def marks(period: float | None, time_step: float, steps: int) -> dict[str, int]:

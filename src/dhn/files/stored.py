@@ -35,7 +35,7 @@ PIECE = 4096
 ID_BYTES = 16  # of most labels; longer ones widen the array
 QUANTILES = ("q_quantiles", "p_quantiles")
 FIXED = ("t", "noise")
-"""Arrays that all trajectories share; `t` only if they have the same times."""
+"""Arrays that all trajectories may share: times, and noise that is not of each number."""
 FIELDS = ("layout", "fields", "shared_time", "names", "angles", "units", "system", "params")
 """What must be the same in every piece, together with the levels of quantiles."""
 
@@ -148,7 +148,7 @@ class StoredTrajectories:
 
     def _read(self, parts: Sequence[tuple[int, int]]) -> Trajectories:
         names = {"q", "known", "ids", *self.header["fields"]} - set(FIXED)
-        names |= {x for x in ("t", "params", *QUANTILES) if x in self._arrays}
+        names |= {x for x in (*FIXED, "params", *QUANTILES) if x in self._arrays}
         fields: dict[str, Any] = {}
         for name in names - self._fixed.keys():
             found = [self._get(name, self._index(name, *part)) for part in parts]
@@ -215,7 +215,7 @@ class StoredTrajectories:
                 yield self._get(name, rows if level is None else (level, rows))
 
     def _is_fixed(self, name: str) -> bool:
-        return name in self._arrays and (name != "t" or bool(self.header["shared_time"]))
+        return name in self._arrays and _is_shared(name, self.header)
 
     def _index(self, name: str, first: int, last: int) -> Any:
         rows = slice(first, min(last, len(self)))
@@ -236,6 +236,11 @@ class StoredTrajectories:
         return f"StoredTrajectories({self.path}: {n} of {states} states, {d} coordinates)"
 
 
+def _is_shared(name: str, header: Mapping[str, Any]) -> bool:
+    """Whether all trajectories have the same times or the same noise."""
+    return bool(header["shared_time"]) if name == "t" else not header.get("each_noise", False)
+
+
 @final
 class Store:
     """A Zarr folder that is being written, piece after piece."""
@@ -251,6 +256,11 @@ class Store:
         Arguments:
             data: Of the same coordinates, parameters, number of states and, if shared, times.
         """
+        if data.code_group:
+            raise UserError(
+                f"a {ENDING} folder holds trajectories with codes of their own; these share codes. "
+                f"Write them into an .npz file."
+            )
         header = header_dict(data)
         ids = list(header.pop("ids"))
         if self.count and ids == [str(i) for i in range(len(ids))]:
@@ -297,7 +307,7 @@ class Store:
 
     def _is_fixed(self, name: str) -> bool:
         assert self._header is not None
-        return name == "noise" or (name == "t" and bool(self._header["shared_time"]))
+        return name in FIXED and _is_shared(name, self._header)
 
     def _check(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         assert self._header is not None

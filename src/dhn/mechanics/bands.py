@@ -24,6 +24,9 @@ LEAST, MOST = 0.5, 2.0
 further."""
 PENALTY = 0.05
 """Nats a measurement that a power of one must gain over none."""
+WIDEST = 3.0
+"""The uncertainty of the coefficients widens a band at most by this factor: what is linear near the
+fitted coefficients is not linear further off."""
 
 
 @final
@@ -77,17 +80,20 @@ def calibrated(
     validation: tuple[Windows, Int[np.ndarray, " n"]],
     training: tuple[Windows, Int[np.ndarray, " m"]],
     optimism: float,
+    draws: Float[np.ndarray, "k R P"],
 ) -> Bands:
     """Factors by conformal quantiles of forecast errors, in units of predictive spread.
 
-    Overlapping windows count as the independent ones among them: their number is the time that the
-    windows cover over the horizon. Quantiles take the finite-sample rank ceil((n + 1) level) and
-    are shrunk towards the normal distribution's where few windows are independent. Windows of the
-    training part, their errors enlarged by `optimism`, fill up a validation part that is too short
-    to tell a factor.
+    Overlapping windows count as the independent ones among them: their number n is the time that
+    the windows cover over the horizon. Quantiles are taken at the finite-sample share
+    `level (n + 1) / n`, and shrunk where few windows are independent: towards the normal
+    distribution's, widened by the uncertainty of the coefficients. Windows of the training part,
+    their errors enlarged by `optimism`, fill up a validation part that is too short to tell a
+    factor.
 
     Arguments: mechanics; validation, training: windows and (n,) the systems they belong to;
-        optimism: expected error of new data over that of fitted data.
+        optimism: expected error of new data over that of fitted data; draws: (k, R, P)
+        coefficients drawn from their distribution.
     Returns: the factors.
     """
     parts = [(x, forecasts(mechanics, x, systems)) for x, systems in (validation, training)]
@@ -103,6 +109,7 @@ def calibrated(
     knots = np.unique(np.linspace(0, last - 1, min(KNOTS, last)).round().astype(int))
     reach = max(1, last // KNOTS)
     factors, counts = np.zeros((len(LEVELS), len(knots))), np.zeros(len(knots))
+    widened = _widened(mechanics, *validation, parts[0][1], draws)
     for k, knot in enumerate(knots):
         rows = slice(max(0, knot - reach), knot + reach + 1)
         near = [x[:, rows][np.isfinite(x[:, rows])] for x in ratios]
@@ -116,15 +123,30 @@ def calibrated(
             [np.full(len(x), n / max(len(x), 1)) for x, n in zip(near, independent, strict=True)]
         )
         for j, level in enumerate(LEVELS):
-            gauss = NormalDist().inv_cdf(0.5 + level / 2)
+            prior = NormalDist().inv_cdf(0.5 + level / 2) * widened[knot]
             if counts[k] <= 0:
-                factors[j, k] = factors[j, k - 1] if k else gauss
+                factors[j, k] = max(factors[j, k - 1], prior) if k else prior
                 continue
-            rank = min(1.0, np.ceil((counts[k] + 1) * level) / counts[k])
-            found = _quantile(np.concatenate(near), weights, rank)
+            # Counts are no whole numbers, so that the rank is not rounded up.
+            found = _quantile(np.concatenate(near), weights, min(1.0, level * (1 + 1 / counts[k])))
             share = counts[k] / (counts[k] + PRIOR_WINDOWS)
-            factors[j, k] = gauss * (max(found, 1e-3) / gauss) ** share
+            factors[j, k] = prior * (max(found, 1e-3) / prior) ** share
     return Bands(ahead[knots], factors, counts, power)
+
+
+def _widened(
+    mechanics: Mechanics, windows: Windows, systems: np.ndarray, found: Forecasts, draws: np.ndarray
+) -> np.ndarray:
+    """(H,) spread with the uncertainty of the coefficients over the filter's own spread."""
+    moved = []
+    for theta in draws:
+        other = forecasts(dataclasses.replace(mechanics, theta=theta), windows, systems)
+        moved.append(other.mean - found.mean)
+    share = np.mean(np.square(moved), axis=0) / found.variance
+    wide = np.ones(share.shape[1])
+    there = np.isfinite(share).any((0, 2))
+    wide[there] = np.sqrt(1 + np.nanmedian(share[:, there], axis=(0, 2)))
+    return np.minimum(wide, WIDEST)
 
 
 def _cost(parts: list[tuple[Windows, Forecasts]], off: list[np.ndarray], power: float) -> float:

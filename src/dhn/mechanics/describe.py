@@ -10,6 +10,9 @@ import numpy as np
 from dhn.mechanics.layout import Layout
 from dhn.mechanics.motion import constant_masses, mass_matrix, potential
 from dhn.mechanics.predicting import Mechanics
+from dhn.mechanics.rest import rest_force
+
+TYPICAL = 256  # states over which the force of the learned rest is averaged
 
 
 def describe(mechanics: Mechanics, errors: np.ndarray, systems: tuple[str, ...]) -> dict[str, Any]:
@@ -55,10 +58,12 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
         "cube": ("potential", force / size**3),
         "link_square": ("potential", force / size**2), "link_cube": ("potential", force / size**3),
         "viscous": ("friction", force * time / size), "dry": ("friction", force),
-        "stribeck": ("friction", force),
+        "stribeck": ("friction", force), "slant": ("friction", force),
         "drag": ("friction", force * time**2 / size**2),
         "phase": ("sensor", np.ones(d)), "even": ("sensor", size), "odd": ("sensor", size),
         "even2": ("sensor", size), "odd2": ("sensor", size),
+        "even3": ("sensor", size), "odd3": ("sensor", size),
+        "even4": ("sensor", size), "odd4": ("sensor", size),
         "marker_even": ("sensor", size), "marker_odd": ("sensor", size),
     }  # fmt: skip
     found: dict[str, Any] = {
@@ -86,6 +91,12 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
     found["frequencies"] = sorted(
         float(np.sqrt(x.real)) / (2 * np.pi * time) for x in squares if x.real > 0
     )
+    if layout.rest:
+        with jax.enable_x64(True):
+            typical = np.asarray(_typical_rest(layout, jnp.asarray(theta), rest))
+        found["learned_rest"] = {
+            "weights": layout.rest * d, "force": [float(x) for x in typical * force],
+        }  # fmt: skip
     noise = {
         "white": ("log_white", size), "acceleration": ("log_kick", size / time**1.5),
         "slow": ("log_slow", size), "slow_time": ("log_slow_time", np.full(d, time)),
@@ -100,6 +111,16 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
                 row[f"{name}_error"] = float(errors[at] * row[name])  # of a logarithm
         found["noise"].append(row)
     return found
+
+
+@functools.partial(jax.jit, static_argnames="layout")
+def _typical_rest(layout: Layout, theta, rest):
+    """Root mean square force of the learned rest, about the state of rest at the usual rates."""
+    key = jax.random.key(0)  # any states of this size tell the size of the force
+    away, rates = jax.random.normal(key, (2, TYPICAL, layout.dim))
+    weights = theta[layout.slices["rest"]]
+    force = jax.vmap(lambda q, v: rest_force(layout.angles, weights, q, v))(rest + away, rates)
+    return jnp.sqrt((force**2).mean(0))
 
 
 @functools.partial(jax.jit, static_argnames="layout")

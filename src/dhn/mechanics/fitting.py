@@ -11,13 +11,15 @@ from jaxtyping import Bool, Float, Int
 from dhn.errors import UserError
 from dhn.mechanics.bands import calibrated
 from dhn.mechanics.history import held_back, with_history
-from dhn.mechanics.layout import GROUPS, Layout
+from dhn.mechanics.layout import GROUPS, REST, Layout
 from dhn.mechanics.likelihood import Problem
 from dhn.mechanics.model import MechanicalModel, Stage
 from dhn.mechanics.predicting import Mechanics
-from dhn.mechanics.rows import Scale, fitting_stretches, runs_of, scale_of, stacked
-from dhn.mechanics.scoring import Damping, Scored, fit_scoring
-from dhn.mechanics.start import Start, start_from
+from dhn.mechanics.reach import reach
+from dhn.mechanics.rest import count, offers
+from dhn.mechanics.rows import fitting_stretches, stacked
+from dhn.mechanics.scoring import Damping, Scored, drawn, fit_scoring
+from dhn.mechanics.start import start_from, started
 from dhn.mechanics.windows import OBSERVED, Windows, score, windows_of
 from dhn.trajectories import Trajectories
 from dhn.trajectories.segments import run_of
@@ -36,13 +38,23 @@ DIFFERENT = 0.5
 """Runs are different systems from the start if coefficients of their own halve the error."""
 HALF = np.pi
 """Half a period in scaled time."""
-AFTER: dict[str, str] = {"sensor, second order": "sensor", "Stribeck friction": "dry friction"}
+AFTER: dict[str, str] = {
+    "sensor, second order": "sensor", "sensor, fourth order": "sensor",
+    "Stribeck friction": "dry friction", "friction over the angle": "dry friction",
+}  # fmt: skip
 """Groups that make sense only after another."""
-OWN = ("inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag", "stribeck")
+OWN = ("inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag", "stribeck",
+       "slant")  # fmt: skip
 """Coefficients that differ between systems of a family: lengths, masses, friction."""
 TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
 """Nats; trials of groups end at a coarser gain than the last fit."""
+REST_KEEP, REST_ITERATIONS = 0.9, 3
+"""The learned rest has no meaning of its own and many weights, so it must gain more: 10 %.
+The likelihood is nearly quadratic in its weights, so that few iterations suffice."""
+FLOOR = 1.5
+"""Where forecasts err by less than so many times the sensor's own error, no rest is looked for."""
+DRAWS = 8  # of the coefficients, for the widths of bands
 DIMENSIONS = 6
 """More coordinates than that compile for minutes."""
 
@@ -76,7 +88,9 @@ def fit_mechanics(
         progress or (lambda _: None),
     )  # fmt: skip
     best = search.first(systems)
-    best = search.forward(best, tuple(GROUPS) if groups is None else groups)
+    best = search.forward(best, tuple(x for x in GROUPS if groups is None or x in groups))
+    if groups is None or REST in groups:
+        best = search.rest(best)
     best = search.last(search.apart(best, systems))
     return search.model(best, time.monotonic() - begun)
 
@@ -89,8 +103,9 @@ def _check(train: Trajectories, systems: str | None, groups: tuple[str, ...] | N
     if systems not in (None, "one", "each"):
         raise UserError(f'systems must be "one", "each" or None; got {systems!r}.')
     for name in groups or ():
-        if name not in GROUPS:
-            raise UserError(f"there is no group {name!r}; they are {', '.join(GROUPS)}.")
+        if name not in (*GROUPS, REST):
+            known = ", ".join((*GROUPS, REST))
+            raise UserError(f"there is no group {name!r}; they are {known}.")
 
 
 @final
@@ -113,8 +128,10 @@ class _Search:
         progress: Callable[[str], None],
     ):  # fmt: skip
         self.deadline, self.progress = deadline, progress
+        self.pace = 0.0  # seconds of a derivative of the likelihood
+        self.unit = train.units.get("t", "")
         self.layout = Layout(train.angles)
-        self.scale, self.start, self.runs = _started(train, self.layout)
+        self.scale, self.start, self.runs = started(train, self.layout)
         names = [run_of(x) for x in train.ids]
         self.names = tuple(dict.fromkeys(names))
         self.system = np.array([self.names.index(x) for x in names])
@@ -164,11 +181,14 @@ class _Search:
         active = self.layout.base()
         for name in groups:
             active |= self.layout.group(name)
+        begun = time.monotonic()
         scored = fit_scoring(
             self.problem(each), theta, active, self.own(each), iterations=iterations,
             deadline=self.deadline,
             damping=Damping() if iterations == LAST_ITERATIONS else Damping(gain=TRIAL_GAIN),
         )  # fmt: skip
+        evaluations = (scored.iterations + 1) * scored.entries.columns.size
+        self.pace = (time.monotonic() - begun) / max(evaluations, 1)
         mechanics = Mechanics(self.layout, self.scale, scored.theta, self.start.width)
         error = score(mechanics, self.windows, self.systems(each, self.windows), HALF)
         return _Candidate(groups, each, scored, error)
@@ -289,13 +309,39 @@ class _Search:
         theta, places = best.scored.theta.copy(), self.layout.slices
         if name == "slow error":
             theta[:, places["log_slow"]] = theta[:, places["log_white"]]
-        for block in ("dry", "drag", "stribeck"):
+        for block in ("dry", "drag", "stribeck", "slant"):
             if block in GROUPS[name]:
                 theta[:, places[block]] = 1e-4
         return self.fitted(theta, (*best.groups, name), best.each, TRIAL_ITERATIONS)
 
+    def rest(self, best: _Candidate) -> _Candidate:
+        """A force without a name for what the formulas leave over, if it gains 10 %."""
+        places, theta = self.layout.slices, best.scored.theta
+        sensor = [np.exp(2 * theta[:, places[x]]) for x in ("log_white", "log_slow")]
+        floor = float(np.sqrt(np.mean(sum(sensor))))
+        if not offers(self.layout.dim) or best.error < FLOOR * floor:
+            return best
+        added = count(self.layout.angles)
+        seconds = self.pace * added * self.layout.dim * (REST_ITERATIONS + 1)
+        if time.monotonic() + seconds > self.deadline:
+            self.progress(f"{REST}: would take {seconds:.0f} s more; not tried")
+            return best
+        narrow = (self.layout, self.problems, self.start)
+        zeros = np.zeros(added * self.layout.dim)
+        self.layout, self.problems = dataclasses.replace(self.layout, rest=added), {}
+        self.start = dataclasses.replace(self.start, theta=np.append(self.start.theta, zeros))
+        theta = np.concatenate([theta, np.tile(zeros, (len(theta), 1))], axis=1)
+        one = self.fitted(theta, (*best.groups, REST), best.each, REST_ITERATIONS)
+        kept = bool(one.error < REST_KEEP * best.error)
+        self.note(REST, one, best.error, kept)
+        if not kept:
+            self.layout, self.problems, self.start = narrow
+        return one if kept else best
+
     def last(self, best: _Candidate) -> _Candidate:
         """Iterate to convergence; the result is kept unless forecasts become worse."""
+        if REST in best.groups:  # it has been iterated, and every iteration takes long
+            return best
         final_ = self.fitted(best.scored.theta, best.groups, best.each, LAST_ITERATIONS)
         if final_.error > best.error / KEEP:
             self.progress("the last iterations made forecasts worse and were left out")
@@ -312,12 +358,14 @@ class _Search:
     def model(self, best: _Candidate, seconds: float) -> MechanicalModel:
         """The result with its bands."""
         mechanics = Mechanics(self.layout, self.scale, best.scored.theta, self.start.width)
-        count, fitted = best.scored.measured, best.scored.entries.size
+        measured, fitted = best.scored.measured, best.scored.entries.size
+        asked = (self.windows, self.systems(best.each, self.windows))
         bands = calibrated(
             mechanics,
-            (self.windows, self.systems(best.each, self.windows)),
+            asked,
             (self.training, self.systems(best.each, self.training)),
-            float(np.sqrt((count + fitted) / max(count - fitted, 1))),
+            float(np.sqrt((measured + fitted) / max(measured - fitted, 1))),
+            drawn(best.scored, self.layout, DRAWS),
         )
         columns = best.scored.entries.columns
         errors = np.zeros_like(best.scored.theta)
@@ -335,17 +383,5 @@ class _Search:
             measured=best.scored.measured,
             seconds=seconds,
             observed=self.observe,
+            valid_until=reach(mechanics, bands, *asked).summary(self.unit),
         )
-
-
-def _started(train: Trajectories, layout: Layout) -> tuple[Scale, Start, list]:
-    """Scale and start; for chains, angles against the link before where these fit better."""
-    found = []
-    chain = layout.dim > 1 and all(layout.angles)
-    for relative in (False, True) if chain else (False,):
-        scale = scale_of(train, relative)
-        runs = runs_of(train, scale)
-        start = start_from(layout, runs, scale)
-        found.append((float(np.mean(start.residual)), relative, scale, start, runs))
-    _, _, scale, start, runs = min(found, key=lambda x: (x[0], x[1]))
-    return scale, start, runs

@@ -15,27 +15,34 @@ PER_PAIR = ("inertia", "stiffness")
 PER_COORDINATE = (
     "phase", "sine", "cosine", "sine2", "cosine2", "force", "square", "cube",
     "link_square", "link_cube",
-    "viscous", "dry", "drag", "stribeck",
-    "even", "odd", "even2", "odd2", "marker_even", "marker_odd",
+    "viscous", "dry", "drag", "stribeck", "slant",
+    "even", "odd", "even2", "odd2", "even3", "odd3", "even4", "odd4", "marker_even", "marker_odd",
     "log_white", "log_kick", "log_slow", "log_slow_time",
 )  # fmt: skip
 """Blocks with one entry for each coordinate."""
 
-NEVER_NEGATIVE = ("viscous", "dry", "drag", "stribeck")
+NEVER_NEGATIVE = ("viscous", "dry", "drag", "stribeck", "slant")
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "slow error": ("log_slow", "log_slow_time"),
     "dry friction": ("dry",),
     "drag": ("drag",),
     "Stribeck friction": ("stribeck",),
+    "friction over the angle": ("slant",),
     "sensor": ("even", "odd"),
     "sensor, second order": ("even2", "odd2"),
+    "sensor, fourth order": ("even2", "odd2", "even3", "odd3", "even4", "odd4"),
     "marker": ("marker_even", "marker_odd"),
     "second harmonic": ("sine2", "cosine2"),
     "nonlinear spring": ("square", "cube"),
     "nonlinear coupling": ("link_square", "link_cube"),
 }
 """Blocks that are added to the first model only if validation gains by them."""
+REST = "learned rest"
+"""Name of the weights of `dhn.mechanics.rest` as a group; they are tried last."""
+REST_WIDTH = 0.01
+"""Standard deviation of a weight of the learned rest before the data are seen, as share of the
+acceleration of a swing by one radian."""
 
 
 @final
@@ -48,6 +55,8 @@ class Layout:
     """
 
     angles: tuple[bool, ...]
+    rest: int = 0
+    """Weights of the learned rest for each coordinate; 0 where there is none."""
 
     @property
     def dim(self) -> int:
@@ -67,6 +76,8 @@ class Layout:
             size = len(self.pairs) if name in PER_PAIR else self.dim
             found[name] = slice(start, start + size)
             start += size
+        if self.rest:
+            found["rest"] = slice(start, start + self.rest * self.dim)
         return found
 
     @functools.cached_property
@@ -114,13 +125,17 @@ class Layout:
     def group(self, name: str) -> Bool[np.ndarray, " P"]:
         """Entries that a group adds; none where the coordinates have no use for it.
 
-        Arguments: name: a key of `GROUPS`.
+        Arguments: name: a key of `GROUPS`, or `REST`.
         Returns: (P,) which entries are fitted besides those of the first model.
         """
         active = np.zeros(self.size, bool)
+        if name == REST:
+            active[self.slices["rest"]] = True
+            return active
         angle = np.array(self.angles)
         chain = angle & np.concatenate([[False], angle[:-1]])
         where = {"marker": chain, "second harmonic": angle, "nonlinear spring": ~angle}
+        where["sensor, fourth order"] = where["friction over the angle"] = angle
         where["nonlinear coupling"] = ~angle & np.concatenate([[False], ~angle[:-1]])
         for block in GROUPS[name]:
             active[self.slices[block]] = where.get(name, np.ones(self.dim, bool))
@@ -154,13 +169,16 @@ class Layout:
             "dry": 0.3,
             "drag": 0.3,
             "stribeck": 0.3,
+            "slant": 0.3,
             "sine2": 0.3,
             "cosine2": 0.3,
             "square": 0.5,
             "cube": 0.5,
         }
         widths |= {"link_square": 0.5, "link_cube": 0.5}
-        widths |= {k: 0.1 for k in ("even", "odd", "even2", "odd2", "marker_even", "marker_odd")}
+        bends = [f"{kind}{order}" for kind in ("even", "odd") for order in ("", 2, 3, 4)]
+        widths |= {k: 0.1 for k in (*bends, "marker_even", "marker_odd")}
+        widths |= {"rest": REST_WIDTH} if self.rest else {}
         widths |= {"log_slow_time": 1.5, "log_slow": 3.0, "log_kick": 3.0, "phase": 0.3}
         for name, width in widths.items():
             precision[self.slices[name]] = 1 / width**2

@@ -17,7 +17,7 @@ from dhn.mechanics.windows import Windows, forecasts, windows_from
 from dhn.trajectories import Trajectories
 from dhn.trajectories.segments import run_of
 
-FORMAT = 1
+FORMAT = 2
 """Version of the saved form."""
 
 
@@ -91,6 +91,8 @@ class MechanicalModel:
     measured: int
     seconds: float
     observed: int
+    valid_until: Mapping[str, Any]
+    """As `Validity.summary` gives it for the windows of the validation part."""
 
     def forecast(
         self, observed: Trajectories, steps: int | None = None,
@@ -177,6 +179,7 @@ class MechanicalModel:
             "outliers": self.gated,
             "measurements": self.measured,
             "seconds": self.seconds,
+            "valid_until": dict(self.valid_until),
         }
 
     def systems_of(self, data: Trajectories) -> Int[np.ndarray, " n"]:
@@ -239,11 +242,13 @@ class MechanicalModel:
         """
         scale = self.mechanics.scale
         return {
-            "format": FORMAT, "angles": list(self.mechanics.layout.angles), "time": scale.time,
+            "format": FORMAT, "angles": list(self.mechanics.layout.angles),
+            "rest": self.mechanics.layout.rest, "time": scale.time,
             "step": scale.step, "relative": scale.relative, "systems": list(self.systems),
             "groups": list(self.groups), "stages": [dataclasses.asdict(x) for x in self.stages],
             "gated": self.gated, "measured": self.measured, "seconds": self.seconds,
             "observed": self.observed, "band_power": self.bands.power,
+            "valid_until": dict(self.valid_until),
         }  # fmt: skip
 
     @staticmethod
@@ -264,7 +269,7 @@ class MechanicalModel:
             metadata["time"], arrays["offset"], arrays["size"], arrays["rate"], metadata["step"],
             metadata["relative"],
         )  # fmt: skip
-        layout = Layout(tuple(metadata["angles"]))
+        layout = Layout(tuple(metadata["angles"]), metadata["rest"])
         return MechanicalModel(
             mechanics=Mechanics(layout, scale, arrays["theta"], arrays["width"]),
             systems=tuple(metadata["systems"]),
@@ -277,6 +282,7 @@ class MechanicalModel:
             ),
             groups=tuple(metadata["groups"]),
             stages=tuple(Stage(**x) for x in metadata["stages"]),
+            valid_until=metadata["valid_until"],
             **{k: metadata[k] for k in ("gated", "measured", "seconds", "observed")},
         )
 

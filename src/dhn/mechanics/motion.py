@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.mechanics.layout import NEVER_NEGATIVE, Layout, Numbers
+from dhn.mechanics.rest import RATE, rest_force
 
 STRIBECK = 12.0
 """Rate at which dry friction has fallen from its value near rest, over the width of its smoothing:
@@ -104,19 +105,23 @@ def joint_rates(layout: Layout, v: Float[Numbers, " d"]) -> Float[Numbers, " d"]
 def friction(
     layout: Layout,
     theta: Float[Numbers, " P"],
+    q: Float[Numbers, " d"],
     v: Float[Numbers, " d"],
     width: Float[Numbers, " d"],
 ) -> Float[Numbers, " d"]:
     """Generalised force of friction; its power `v · force` is never positive.
 
-    Arguments: layout; theta: (P,); v: (d,); width: (d,) rate at which dry friction is smoothed.
+    Dry friction may vary with an angle as `sin² q`, as the load of a bearing does.
+
+    Arguments: layout; theta: (P,); q, v: (d,); width: (d,) rate at which dry friction is smoothed.
     Returns: (d,).
     """
     part = {name: theta[layout.slices[name]] for name in NEVER_NEGATIVE}
     rate = joint_rates(layout, v)
     at_joint = (part["viscous"] + part["drag"] * jnp.abs(rate)) * rate
     slow = part["stribeck"] * jnp.exp(-((rate / (STRIBECK * width)) ** 2))
-    at_joint += (part["dry"] + slow) * jnp.tanh(rate / width)
+    slant = part["slant"] * jnp.sin(q) ** 2
+    at_joint += (part["dry"] + slow + slant) * jnp.tanh(rate / width)
     next_joint = jnp.where(_chained(layout), at_joint, 0.0)
     return jnp.concatenate([next_joint[1:], jnp.zeros(1)]) - at_joint
 
@@ -144,7 +149,9 @@ def acceleration(
     slope += pull - jnp.concatenate([pull[1:], jnp.zeros(1)])
     spin = jnp.where(np.array(layout.angles), v**2, 0.0)
     centrifugal = (masses * jnp.sin(turn) * spin[None, :]).sum(-1)
-    right = friction(layout, theta, v, width) - slope - centrifugal
+    right = friction(layout, theta, q, v, width) - slope - centrifugal
+    if layout.rest:
+        right += rest_force(layout.angles, part["rest"], q, v / (RATE * width))
     return solve_small(masses * jnp.cos(turn), right)
 
 

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float
 
+from dhn.mechanics.layout import Layout
 from dhn.mechanics.likelihood import Entries, Problem, Slope, likelihood
 
 
@@ -114,6 +115,25 @@ def fit_scoring(
     return Scored(
         entries.scatter(theta, x), value, covariance, entries, done, slope.gated, slope.measured
     )
+
+
+def drawn(scored: Scored, layout: Layout, count: int) -> Float[np.ndarray, "k R P"]:
+    """Coefficients from the normal distribution about the fitted ones, noise levels left alone.
+
+    Arguments: scored; layout; count: k, how many; the draws are the same every time.
+    Returns: (k, R, P) within their bounds.
+    """
+    values, vectors = np.linalg.eigh(scored.covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    low, high = layout.bounds()
+    noise = _logarithms(layout)
+    rng, found = np.random.default_rng(0), []
+    for _ in range(count):
+        step = root @ rng.normal(size=len(values))
+        theta = scored.entries.scatter(scored.theta, scored.entries.gather(scored.theta) + step)
+        theta[:, noise] = scored.theta[:, noise]
+        found.append(np.clip(theta, low, high))
+    return np.array(found)
 
 
 def _step(

@@ -21,6 +21,8 @@ def reading(
     part = {name: theta[place] for name, place in layout.slices.items()}
     bend = part["even"] * (jnp.cos(q) - 1) + part["odd"] * jnp.sin(q)
     bend += part["even2"] * (jnp.cos(2 * q) - 1) + part["odd2"] * jnp.sin(2 * q)
+    bend += part["even3"] * (jnp.cos(3 * q) - 1) + part["odd3"] * jnp.sin(3 * q)
+    bend += part["even4"] * (jnp.cos(4 * q) - 1) + part["odd4"] * jnp.sin(4 * q)
     straight = part["even"] * q**2 + part["odd"] * q**3 + part["even2"] * q**4
     straight += part["odd2"] * q**5
     off = q - jnp.concatenate([jnp.zeros(1), q[:-1]])

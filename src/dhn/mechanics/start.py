@@ -11,15 +11,14 @@ from jaxtyping import Bool, Float
 from dhn.mechanics.layout import Layout
 from dhn.mechanics.local import local_states
 from dhn.mechanics.motion import acceleration
-from dhn.mechanics.rows import Run, Scale, rounded_up, window_of
+from dhn.mechanics.rest import RATE
+from dhn.mechanics.rows import Run, Scale, rounded_up, runs_of, scale_of, window_of
+from dhn.trajectories import Trajectories
 
 MOST = 4000
 """Rows used; more would change nothing and cost time."""
 PADDED = (128, 512, 2048, 8192)
 """Rows that compiled programs take; the rows are repeated to fill them."""
-DRY_WIDTH = 0.04
-"""Width of smoothed dry friction over the spread of the joint's rate (2 to 6 % work; learned
-widths diverge)."""
 
 
 @final
@@ -54,7 +53,7 @@ def start_from(layout: Layout, runs: list[Run], scale: Scale) -> Start:
     noise = np.maximum(np.median([x.noise for x in local], axis=0), 1e-5)
     chained = _chain(layout)
     rates = v - np.where(chained, np.concatenate([np.zeros((len(v), 1)), v[:, :-1]], 1), 0.0)
-    width = DRY_WIDTH * np.maximum(np.sqrt((rates**2).mean(0)), 1e-6)
+    width = np.maximum(np.sqrt((rates**2).mean(0)), 1e-6) / RATE
     theta = _linear(layout, q, v, a, chained)
     active = layout.base()
     for name in ("log_white", "log_kick"):
@@ -69,6 +68,23 @@ def start_from(layout: Layout, runs: list[Run], scale: Scale) -> Start:
     theta[layout.slices["log_slow"]] = np.log(1e-7)
     theta[layout.slices["log_slow_time"]] = np.log(np.pi)
     return Start(theta, share, width, noise)
+
+
+def started(train: Trajectories, layout: Layout) -> tuple[Scale, Start, list[Run]]:
+    """Scale and start; for chains, angles against the link before where these fit better.
+
+    Arguments: train; layout.
+    Returns: scale, first coefficients, and the runs in scaled units.
+    """
+    found = []
+    chain = layout.dim > 1 and all(layout.angles)
+    for relative in (False, True) if chain else (False,):
+        scale = scale_of(train, relative)
+        runs = runs_of(train, scale)
+        start = start_from(layout, runs, scale)
+        found.append((float(np.mean(start.residual)), relative, scale, start, runs))
+    _, _, scale, start, runs = min(found, key=lambda x: (x[0], x[1]))
+    return scale, start, runs
 
 
 def _linear(layout: Layout, q: np.ndarray, v: np.ndarray, a: np.ndarray, chained: np.ndarray):

@@ -6,7 +6,8 @@ TERMS: dict[str, str] = {
     "sine": "sin({q})", "cosine": "cos({q})", "sine2": "sin(2 {q})", "cosine2": "cos(2 {q})",
     "force": "1", "square": "{q}", "cube": "{q}³",
     "link_square": "({q} - {before})", "link_cube": "({q} - {before})³",
-    "viscous": "d{q}/dt", "dry": "sign(d{q}/dt)", "drag": "d{q}/dt |d{q}/dt|",
+    "viscous": "d{q}/dt", "dry": "sign(d{q}/dt)", "slant": "sin²({q}) sign(d{q}/dt)",
+    "stribeck": "sign(d{q}/dt) near rest", "drag": "d{q}/dt |d{q}/dt|",
 }  # fmt: skip
 """Term of the equations of motion -> the function that its coefficient multiplies."""
 
@@ -36,10 +37,30 @@ def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
         found.append(f"frequencies of small motions, per unit of time: {per or 'none'}")
         noise = [_noise(x, known) for x in system["noise"]]
         found.append("measurement noise: " + ", ".join(noise))
+    found.append("learned rest: " + _rest(physics, names))
     kept = [stage["name"] for stage in physics["stages"] if stage["kept"]]
     left = [stage["name"] for stage in physics["stages"] if not stage["kept"]]
     found.append(f"kept: {', '.join(kept) or 'none'}; tried and left out: {', '.join(left)}")
+    found.append(f"{physics['valid_until']['sentence']} (on the validation part)")
     return found
+
+
+def _rest(physics: dict[str, Any], names: list[str] | None) -> str:
+    """Whether a force without a name was added to the formulas, and how large it is."""
+    tried = [x for x in physics["stages"] if x["name"] == "learned rest"]
+    if not tried:
+        return (
+            "not tried; it is where forecasts err by more than the sensor, there are one or two "
+            "coordinates, and the time suffices"
+        )
+    stage = tried[-1]
+    change = f"validation error {stage['error']:.3g} with it, {stage['before']:.3g} without"
+    if not stage["kept"]:
+        return f"left out ({change})"
+    first = physics["systems"][0]
+    sizes = zip(names or _names(first), first["learned_rest"]["force"], strict=True)
+    forces = ", ".join(f"{size:.2g} on {name}" for name, size in sizes)
+    return f"kept ({change}): {first['learned_rest']['weights']} weights, a usual force of {forces}"
 
 
 def _names(system: dict[str, Any]) -> list[str]:

@@ -91,8 +91,12 @@ def write_run_report(
         "run": str(run),
         "report": str(output),
         "verdict": said,
-        **({} if trial is None else {"mse": trial.metrics.summary()["mse"]}),
+        **({} if trial is None else _numbers(trial)),
     }
+
+
+def _numbers(trial: Trial) -> dict[str, Any]:
+    return {"mse": trial.metrics.summary()["mse"], "valid_until": trial.valid_until()}
 
 
 def _data(data: Trajectories) -> Section:

@@ -17,6 +17,8 @@ def sentences(trial: Trial) -> list[str]:
     found = [_reach(trial), *(_against(trial, rival) for rival in trial.others)]
     if trial.prediction.q_quantiles:
         found.append(_bands(trial))
+    if (valid := trial.valid_until()) is not None:
+        found.append("V" + valid["sentence"][1:] + ".")
     if trial.poor:
         found.append(
             f"The model explains {trial.poor} of {len(trial.truth)} observed trajectories badly; "

@@ -31,7 +31,6 @@ from dhn.training.step import TrainingData
 from dhn.training.validation import Split, Validator, aside, choose_split
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
-from dhn.trajectories.segments import CODES
 
 FILE = "codes.bin"
 STREAM = 0x9001
@@ -89,11 +88,6 @@ class Pools:
         latent_size: int,
         pooling: Pooling,
     ):
-        if stored.meta.get(CODES, "own") != "own":
-            raise UserError(
-                f"the trajectories of {stored.path} share latent codes, which training from disk "
-                f"does not; read them into memory: dhn.read."
-            )
         self.stored, self.pooling, self.config = stored, pooling, config
         self._scaler, self._shapes = scaler, shapes
         count = -(-len(stored) // stored.chunk)
