@@ -90,11 +90,11 @@ def test_a_killed_run_goes_on_exactly(stored, tmp_path, monkeypatch, moment, whe
     whole = train(tmp_path / "whole")
     original, calls = getattr(Session, where), []
 
-    def dies(self):
+    def dies(self, *given):
         calls.append(None)
         if len(calls) == moment + 2:
             raise Killed
-        return original(self)
+        return original(self, *given)
 
     monkeypatch.setattr(Session, where, dies)
     with pytest.raises(Killed):

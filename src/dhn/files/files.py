@@ -86,7 +86,7 @@ def write(data: Trajectories, path: str | os.PathLike[str]) -> None:
         raise UserError(f"only Trajectories can be written; got {type(data).__name__}.")
     path = as_path(path)
     if is_store(path):
-        write_store(_cleaned(data), path)
+        write_store(cleaned(data), path)
     else:
         write_all({path: data})
 
