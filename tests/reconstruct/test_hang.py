@@ -34,3 +34,17 @@ assert len(found) == 2 and np.array_equal(found[0].states, found[1].states)
 @pytest.mark.slow
 def test_two_threads_of_the_largest_batch_end():
     assert_ends(SNIPPET, seconds=240, times=10, threads=2)
+
+
+LARGE_MATRICES = """
+import dhn
+data = dhn.simulate("three_body", 200, seed=1, steps=40)
+answer = dhn.pretrained("three_body").reconstruct(data[:, :16])
+assert len(answer.result) == 200
+"""
+
+
+@pytest.mark.slow
+def test_matrices_that_jaxlib_divides_among_threads_end():
+    """Twelve numbers a state: batches of these side by side waited for each other for ever."""
+    assert_ends(LARGE_MATRICES, seconds=240, times=2, threads=2)

@@ -45,6 +45,10 @@ FIRST = 24
 """Steps of a whole batch; the few trajectories that need more go on by themselves."""
 FEW = Smoother(most=10, most_per_level=4)
 """Iterations from states that are nearly right already."""
+LARGEST_SIDE_BY_SIDE = 6
+"""Rows of a matrix of the linear system up to which two batches are solved at once. jaxlib divides
+the decompositions of larger ones among the threads of a pool that two programs share, and both then
+wait for ever: three bodies, 12 rows, did so."""
 BATCH = 128
 """Trajectories solved side by side: bounds memory, and one compiled program serves any number."""
 
@@ -318,7 +322,9 @@ class _Job:
             )
 
         parts = (code, np.arange(len(rows)), self.parts(rows, states, gaussian))
-        return _Path(*in_batches(run, parts, BATCH))
+        rows_of_matrix = (window_length(self.model) - 1) * self.values.shape[2]
+        together = rows_of_matrix <= LARGEST_SIDE_BY_SIDE
+        return _Path(*in_batches(run, parts, BATCH, side_by_side=together))
 
     def draw(
         self, path: _Path, gaussian: CodeGaussian, T: int, key: Key[Array, ""]
