@@ -26,6 +26,10 @@ for name, value in {
     os.environ.setdefault(name, value)
 
 
+# A shell that starts the tests in the background has them ignore Ctrl-C, which some tests press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 SIGNALS = [s for s in signal.valid_signals() if s not in (signal.SIGKILL, signal.SIGSTOP)]
 
 
