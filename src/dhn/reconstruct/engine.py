@@ -45,10 +45,8 @@ FIRST = 24
 """Steps of a whole batch; the few trajectories that need more go on by themselves."""
 FEW = Smoother(most=10, most_per_level=4)
 """Iterations from states that are nearly right already."""
-LARGEST_SIDE_BY_SIDE = 6
-"""Rows of a matrix of the linear system up to which two batches are solved at once. jaxlib divides
-the decompositions of larger ones among the threads of a pool that two programs share, and both then
-wait for ever: three bodies, 12 rows, did so."""
+SIDE_BY_SIDE = 6
+"""Rows of a matrix up to which two batches are solved at once; larger ones deadlock (three bodies)."""
 BATCH = 128
 """Trajectories solved side by side: bounds memory, and one compiled program serves any number."""
 
@@ -83,11 +81,9 @@ def reconstruct(
         values: Scaled numbers `[q, p]`; ignored where unknown.
         known: Which of them are known.
         noise: Their standard deviations; 0 for exact numbers.
-        between: Measurements at times between the states of the grid. If given, `values` and
-            `known` serve the first guess alone.
+        between: Measurements between states of the grid; `values` are then first guesses alone.
         solver: Constants of the iteration.
-        draws: Samples of the posterior.
-        seed: Of the samples.
+        draws, seed: Number of samples of the posterior, and their seed.
 
     Returns:
         Means, standard deviations, codes, and a result for every trajectory.
@@ -95,8 +91,8 @@ def reconstruct(
     T = values.shape[1]
     with jax.enable_x64(True):
         job, path, gaussian = _settle(knowledge, values, known, noise, between, solver)
-        prior = knowledge.prior
-        whole = with_tail(job.model, path.states, prior.mean + path.code @ prior.basis.T, T)
+        code = knowledge.prior.mean + path.code @ knowledge.prior.basis.T
+        whole = with_tail(job.model, path.states, code, T)
         samples = [job.draw(path, gaussian, T, jr.fold_in(jr.key(seed), k)) for k in range(draws)]
         return job.posterior(path, whole, gaussian, knowledge.examples, samples)
 
@@ -322,8 +318,7 @@ class _Job:
             )
 
         parts = (code, np.arange(len(rows)), self.parts(rows, states, gaussian))
-        rows_of_matrix = (window_length(self.model) - 1) * self.values.shape[2]
-        together = rows_of_matrix <= LARGEST_SIDE_BY_SIDE
+        together = (window_length(self.model) - 1) * self.values.shape[2] <= SIDE_BY_SIDE
         return _Path(*in_batches(run, parts, BATCH, side_by_side=together))
 
     def draw(
