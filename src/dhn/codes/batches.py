@@ -22,10 +22,10 @@ ALONE = threading.Lock()
 def in_batches(function: Callable, arrays, batch_size: int, *, side_by_side: bool = True):
     """Call `function` on batches of rows of `arrays` (a pytree) and join what it returns.
 
-    Programs with QR decompositions, or with Cholesky decompositions of more than a few rows, must not
-    run `side_by_side`: jaxlib shares one pool of threads among them and deadlocks
-    (tests/reconstruct/test_hang.py). They wait for each other, also when
-    several threads of the caller ask at once.
+    Programs with QR decompositions, or Cholesky decompositions of more than a few rows, must not run
+    `side_by_side`: jaxlib shares one pool of threads among them and deadlocks
+    (tests/reconstruct/test_hang.py). They wait for each other, also when several threads of the
+    caller ask at once.
 
     The last batch is padded by repeating a row, so the number of trajectories bounds neither
     memory nor the number of compilations. `jnp.asarray` would compile a program for every shape;

@@ -46,7 +46,7 @@ FIRST = 24
 FEW = Smoother(most=10, most_per_level=4)
 """Iterations from states that are nearly right already."""
 SIDE_BY_SIDE = 6
-"""Rows of a matrix up to which two batches are solved at once; larger ones deadlock (three bodies)."""
+"""Rows of a matrix up to which two batches are solved at once; larger ones can deadlock."""
 BATCH = 128
 """Trajectories solved side by side: bounds memory, and one compiled program serves any number."""
 
