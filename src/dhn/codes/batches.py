@@ -22,8 +22,8 @@ ALONE = threading.Lock()
 def in_batches(function: Callable, arrays, batch_size: int, *, side_by_side: bool = True):
     """Call `function` on batches of rows of `arrays` (a pytree) and join what it returns.
 
-    Programs with QR decompositions, or Cholesky decompositions of more than a few rows, must not run
-    `side_by_side`: jaxlib shares one pool of threads among them and deadlocks
+    Programs with QR decompositions, or Cholesky decompositions of more than a few rows, must not
+    run `side_by_side`: jaxlib shares one pool of threads among them and deadlocks
     (tests/reconstruct/test_hang.py). They wait for each other, also when several threads of the
     caller ask at once.
 
