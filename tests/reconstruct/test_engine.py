@@ -8,8 +8,9 @@ import pytest
 from tests.reconstruct.oscillator import TIME_STEP, exact_model, exact_states, prior
 
 from dhn.codes.autodecode import CodePrior
-from dhn.reconstruct.engine import padded_length, reconstruct
+from dhn.reconstruct.engine import reconstruct
 from dhn.reconstruct.guess import Examples
+from dhn.reconstruct.job import padded_length
 from dhn.reconstruct.knowledge import EXACT, Knowledge
 from dhn.reconstruct.posterior import Result
 

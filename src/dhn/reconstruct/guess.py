@@ -27,6 +27,8 @@ WINDOWS = 24
 QUANTILE, RELIABLE = 0.2, 5.0
 """Measurements of a coordinate are used for a guess if their noise is at most this multiple of its
 quantile over the trajectory: at least a fifth of them, and all of them if they are alike."""
+LEAST_KNOTS = 8
+"""Known numbers of a coordinate from which the error of a spline is estimated."""
 LEAST_WINDOWS = 4
 """Complete windows from which a code is fitted; with fewer of them all known numbers are joined."""
 
@@ -193,6 +195,50 @@ def _join(time: np.ndarray, at: np.ndarray, values: Float[np.ndarray, "k a"]) ->
 
         return CubicSpline(at, values, axis=1)(inside)
     return np.stack([np.interp(inside, at, row) for row in values])
+
+
+def bridges(
+    values: Float[np.ndarray, "n T m"],
+    known: Bool[np.ndarray, "n T m"],
+    noise: Float[np.ndarray, "n T m"],
+) -> tuple[Float[np.ndarray, "n T m"], Float[np.ndarray, "n T m"]]:
+    """Splines through the known numbers, and how far they are to be trusted.
+
+    A cubic spline's error at a time `t` between neighbours `a` and `b` goes with the square of
+    `(t - a) (b - t)`. Its size follows from every other known number left out in turn.
+
+    Arguments:
+        values, known: Scaled numbers and which of them are known.
+        noise: Their standard deviations.
+
+    Returns:
+        Splines, and their standard deviations; NaN outside the known numbers or with few of them.
+    """
+    deviation = np.full(values.shape, np.nan)
+    for j in range(values.shape[2]):
+        patterns, inverse = np.unique(known[:, :, j], axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            at, rows = np.flatnonzero(pattern), np.flatnonzero(inverse == number)
+            if len(at) < LEAST_KNOTS:
+                continue
+            wrong, reach = [], []
+            for first in (0, 1):
+                kept, left = at[first::2], at[first + 1 : -1 : 2]
+                found = _join(left, kept, values[rows][:, kept, j]) - values[rows][:, left, j]
+                wrong.append(found**2 - 2 * noise[rows][:, left, j] ** 2)
+                reach.append(_reach(left, kept) ** 2)
+            size = np.maximum(np.concatenate(wrong, 1).mean(1), 0.0) / np.concatenate(reach).mean()
+            inside = np.arange(at[0], at[-1] + 1)
+            own = (noise[rows][:, at, j] ** 2).mean(1)
+            spread = size[:, None] * _reach(inside, at) ** 2 + own[:, None]
+            deviation[rows, at[0] : at[-1] + 1, j] = np.sqrt(spread)
+    return join_all(values, known), deviation
+
+
+def _reach(times: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Square of the distances of times from their neighbours among `at`, multiplied."""
+    right = np.clip(np.searchsorted(at, times, side="right"), 1, len(at) - 1)
+    return ((times - at[right - 1]) * (at[right] - times)) ** 2.0
 
 
 def _nearest(values: Float[np.ndarray, "n T m"], examples: Examples) -> np.ndarray:
