@@ -100,7 +100,7 @@ def _settle(
     whiten = np.linalg.pinv(prior.basis).T
     rows = np.arange(n)
     model = double(knowledge.model)
-    job = Job(model, prior, values, weight, between, solver or Smoother())
+    job = Job(model, prior, values, weight, between, solver or Smoother(), knowledge.change)
     span = job.span
     states, codes = first_guess(
         model, prior, knowledge.examples, values[:, :span], seen[:, :span],
@@ -120,7 +120,7 @@ def _settle(
     if len(prior.codes) >= 2 * NEIGHBOURS:
         gaussian = job.local_prior(path)
         path = job.solve(rows, path.states, path.code, gaussian, FIRST)
-        slow = np.flatnonzero(~path.converged & (path.misfit <= POOR))
+        slow = np.flatnonzero(~path.converged)
         if len(slow):
             rest = CodeGaussian(*(x[slow] for x in gaussian))
             path = better_of(path, slow, job.solve(slow, path.states[slow], path.code[slow], rest))
@@ -154,8 +154,9 @@ def refine(
     rows = np.arange(len(values))
     with jax.enable_x64(True):
         job = Job(
-            double(knowledge.model), prior, values, weight, nothing_between(*values.shape), FEW
-        )
+            double(knowledge.model), prior, values, weight, nothing_between(*values.shape), FEW,
+            knowledge.change,
+        )  # fmt: skip
         start = (codes - prior.mean) @ np.linalg.pinv(prior.basis).T
         path = job.solve(rows, states[:, : job.span], start, job.global_prior(rows))
     found = np.array(states)

@@ -96,6 +96,8 @@ class Job:
     weight: Float[np.ndarray, "n T m"]
     between: Between
     solver: Smoother
+    change: float
+    """Typical change of a scaled state over one step."""
 
     @property
     def span(self) -> int:
@@ -166,6 +168,7 @@ class Job:
         def run(arrays):
             code, scatter, number, part = arrays
             question, gaussian, sigma = self.question(part, span)
+            sigma = jax.device_put(np.maximum(sigma, self._softest(question, span)))
             found = iterate(
                 self.model, question, code, self.frame, gaussian, sigma * scatter, self.solver,
                 limit,
@@ -193,6 +196,16 @@ class Job:
         together = (window_length(self.model) - 1) * self.values.shape[2] <= SIDE_BY_SIDE
         size = FEW_ROWS if len(rows) <= 4 * FEW_ROWS else BATCH
         return Found(*in_batches(run, parts, size, side_by_side=together))
+
+    def _softest(self, question: Question, span: int) -> Float[np.ndarray, " k"]:
+        """The largest error of the model that the noise of `span` states hides.
+
+        Errors of single steps move the end of a path by their sum's sum. What stays below the noise
+        so changes no answer, but lowering `σ` further makes valleys narrow and steps short.
+        """
+        weights = (np.asarray(question.weight), np.asarray(question.between.weight))
+        most = np.max([w.reshape(len(w), -1).max(1, initial=0.0) for w in weights], axis=0)
+        return 1 / np.sqrt(np.maximum(most, 1e-30)) / self.change / span**2
 
     def bridged(
         self, rows: Int[np.ndarray, " k"], path: Found, gaussian: CodeGaussian
