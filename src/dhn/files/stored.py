@@ -132,7 +132,7 @@ class StoredTrajectories:
         first, last, _ = rows.indices(len(self))
         if first >= last:
             raise UserError(f"no trajectories in {rows}; there are {len(self)}.")
-        return self._read([(first, last)])
+        return self.spans([(first, last)])
 
     def chunks(self, numbers: Sequence[int]) -> Trajectories:
         """The trajectories of these chunks, one chunk after the other.
@@ -144,9 +144,21 @@ class StoredTrajectories:
             Trajectories in memory.
         """
         size = self.chunk
-        return self._read([(size * k, min(size * (k + 1), len(self))) for k in numbers])
+        return self.spans([(size * k, size * k + self.rows_of(k)) for k in numbers])
 
-    def _read(self, parts: Sequence[tuple[int, int]]) -> Trajectories:
+    def rows_of(self, number: int) -> int:
+        """How many trajectories this chunk holds."""
+        return min(self.chunk, len(self) - number * self.chunk)
+
+    def spans(self, parts: Sequence[tuple[int, int]]) -> Trajectories:
+        """The trajectories of these spans, one after the other.
+
+        Arguments:
+            parts: First row of each span, and the one after its last.
+
+        Returns:
+            Trajectories in memory.
+        """
         names = {"q", "known", "ids", *self.header["fields"]} - set(FIXED)
         names |= {x for x in (*FIXED, "params", *QUANTILES) if x in self._arrays}
         fields: dict[str, Any] = {}
