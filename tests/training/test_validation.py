@@ -4,14 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small import oscillators, problem, recipe
+from small import oscillators, prepared, problem, recipe
 
 from dhn.codes.autodecode import CodePrior
 from dhn.models import DHNConfig, NetworkConfig, WindowShape
 from dhn.training import session as session_module
 from dhn.training.devices import Devices
 from dhn.training.fit import fit
-from dhn.training.prepare import place_states, prepare, scaled_part
 from dhn.training.step import TrainState
 from dhn.training.storage import load_arrays
 from dhn.training.validation import Validator, _of_full_rank, choose_split
@@ -99,12 +98,11 @@ def test_validation_never_sees_training_windows():
     """The loss does not change when every state that trains is replaced by nonsense."""
     model, data, scaler = problem(oscillators(4, 30))
     split = choose_split(np.asarray(data.known), TWO, 0.2, seed=0)
-    codes, devices = jnp.zeros((1024, 2)), Devices()
+    codes = jnp.zeros((1024, 2))
 
     def loss(data):
-        states, known = place_states(scaled_part(data, scaler, "float32", 1024), 1024, 4, devices)
-        arrays = prepare(states, split.train, TWO, np.arange(4))
-        return Validator(known, TWO, split, arrays, 0, devices).loss(model, codes)
+        arrays = prepared(data, scaler, TWO, usable=split.train)
+        return Validator(data.complete, TWO, split, arrays, 0, Devices()).loss(model, codes)
 
     spoiled = np.where(split.train[..., None], 7.0, data.q)
     assert loss(data) == loss(data.replace(q=spoiled))

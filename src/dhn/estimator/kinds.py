@@ -110,6 +110,8 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         budget = None if budget is None else seconds("budget", budget)
         parts = in_parts(train)
         training = self.training
+        if isinstance(train, AbstractSource):
+            train = train.rows(0, len(train) if parts is None else 1)
         train = as_trajectories(train) if parts is None else parts.rows(0, 1)
         if start is not None:
             training = self._warm(start.trained)
