@@ -21,6 +21,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
 from cases import CONTEXT, default_sized, recipe, states
 from dhn.models.dhn import DHNModel
@@ -61,9 +62,12 @@ def one_process(rank: int, processes: int, port: int, seconds: float) -> dict:
     place = jnp.arange(TRAJECTORIES * steps)
     windows = jnp.stack([place // steps, place % steps], axis=1).astype(jnp.int32)
     numbers = (jnp.zeros((), jnp.int32), jnp.asarray(1_000_000, jnp.int32))
-    arrays = TrainingData(data, (windows,), (jnp.asarray(len(windows), jnp.int32),))
+    mine = slice(*devices.rows(TRAJECTORIES))
+    data = jax.tree.map(lambda x: devices.by_rows(np.asarray(x)[mine], TRAJECTORIES), data)
     static = eqx.partition(model, eqx.is_inexact_array)[1]
-    static, arrays, numbers = replicated(devices.mesh, (static, arrays, numbers))
+    count = jnp.asarray(len(windows), jnp.int32)
+    static, windows, count, numbers = replicated(devices.mesh, (static, windows, count, numbers))
+    arrays = TrainingData(data, (windows,), (count,))
     run = Run(static, arrays, training, *numbers, devices.mesh)
     state = devices.placed(initial_state(model, TRAJECTORIES, training))
 
@@ -80,13 +84,17 @@ def one_process(rank: int, processes: int, port: int, seconds: float) -> dict:
         jax.block_until_ready(state)
         best = min(best, (time.perf_counter() - started) / STEPS)
         cpu = min(cpu, (time.process_time() - used) / STEPS)
-    book = sum(x.addressable_data(0).nbytes for x in jax.tree.leaves(state.codebook))
+    book, held = (
+        sum(x.addressable_data(0).nbytes for x in jax.tree.leaves(tree))
+        for tree in (state.codebook, data)
+    )
     moved = collective_bytes(compiled.as_text())
     weights = sum(x.nbytes for x in jax.tree.leaves(state.weights))
     return {
         "processes": processes, "step_ms": 1e3 * best, "step_cpu_ms": 1e3 * cpu,
         "collectives": moved.pop("count"), "moved_kb": sum(moved.values()) / 1e3,
-        "weights_kb": weights / 1e3, "codebook_mb": book / 1e6, "peak_mb": peak_megabytes(),
+        "weights_kb": weights / 1e3, "codebook_mb": book / 1e6,
+        "data_mb": held / 1e6, "peak_mb": peak_megabytes(),
     }  # fmt: skip
 
 

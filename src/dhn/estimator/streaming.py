@@ -9,7 +9,7 @@ import numpy as np
 
 from dhn.blocks import window_starts
 from dhn.errors import UserError
-from dhn.estimator.learning import fresh, learn, packed, warm_codes
+from dhn.estimator.learning import fresh, held_out, learn, packed, warm_codes
 from dhn.estimator.trained import TrainedModel
 from dhn.estimator.turns import NOISY, noise_per_step
 from dhn.files.pieces import AbstractSource, OnDisk
@@ -87,12 +87,14 @@ def learn_in_parts(
     if share > NOISY and stored is not None:
         raise UserError(
             f"the trajectories of {stored.path} are noisy ({100 * share:.2g} % of a typical "
-            f"change), and learning from noise in turns needs them in memory; train on a part: "
-            f"dhn.open(...)[:10000]."
+            f"change), and learning from noise in turns needs them in memory; write a part of them "
+            f"into a file, dhn.write(dhn.open({str(stored.path)!r})[:4096], 'part.npz'), and train "
+            f"on that."
         )
     if share > NOISY:  # every process reconstructs all of them
         data = source.rows(0, len(source))
-        return learn(data, config, training, **options, start=start), None
+        trained = learn(data, config, training, **options, start=start)
+        return trained, held_out(trained, data)
     scaler = Scaler.from_dict(found["scaler"])
     context = ModelContext.from_dict(found["context"])
     model = fresh(config, context, training) if start is None else start.model
