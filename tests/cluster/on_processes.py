@@ -2,7 +2,7 @@
 
     python on_processes.py FOLDER ADDRESS PROCESSES RANK memory|disk|budget
 
-Prints the losses and the rows of the data that this process has read for them.
+Prints the losses and, for every pool, the spans of rows that this process has read for them.
 """
 
 import json
@@ -20,7 +20,7 @@ from dhn.training.fit import fit
 from dhn.training.pools import Pooling
 
 POOLING = Pooling(trajectories=1024, steps=15)
-TRAJECTORIES, STATES = 1500, 10
+TRAJECTORIES, STATES = 1536, 10
 
 
 class Watched(AbstractSource):
@@ -31,7 +31,7 @@ class Watched(AbstractSource):
         self.count, self.states, self.dim = len(data), data.states, data.dim
 
     def rows(self, first, stop):
-        self.read.append((first, stop))
+        self.read.append([(first, stop)])
         return self._data.rows(first, stop)
 
 
@@ -43,7 +43,7 @@ def main(folder: str, address: str, processes: int, rank: int, kind: str) -> Non
     options, read = {}, []
     if kind == "disk":
         stored, spans = open(Path(folder) / "data.zarr"), StoredTrajectories.spans
-        StoredTrajectories.spans = lambda self, parts: read.extend(parts) or spans(self, parts)
+        StoredTrajectories.spans = lambda self, parts: read.append(parts) or spans(self, parts)
         options = {"stored": stored, "pooling": POOLING}
     else:
         source = Watched(data)
