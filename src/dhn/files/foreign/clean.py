@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.files.foreign.run import Run
+from dhn.files.foreign.recording import Run
 
 NEAR = 0.05
 """Rows nearer in time than this fraction of the usual step count as one: they are averaged."""

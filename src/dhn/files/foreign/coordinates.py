@@ -8,7 +8,7 @@ from dhn.errors import UserError
 from dhn.files.foreign.columns import Mapped
 from dhn.files.foreign.momenta import Momenta
 from dhn.files.foreign.options import ImportOptions
-from dhn.files.foreign.run import Run
+from dhn.files.foreign.recording import Run
 
 EVERY = "all"
 """Stands for all coordinates where angles are named."""

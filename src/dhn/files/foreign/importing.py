@@ -24,14 +24,16 @@ from dhn.files.foreign.grid import Plan, cut, make_plan, to_grid
 from dhn.files.foreign.momenta import Momenta, check_system, mass_matrix, mass_ratios
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.parts import WHOLE, Parts, divide_runs
-from dhn.files.foreign.plausibility import angle_warnings, clock_warnings, velocity_warnings
+from dhn.files.foreign.recording import Run
 from dhn.files.foreign.report import (
     ImportReport,
+    angle_warnings,
     characteristic_period,
+    clock_warnings,
     count_states,
+    velocity_warnings,
     with_labels,
 )
-from dhn.files.foreign.run import Run
 from dhn.files.foreign.sources import load_sources
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.errors import UserError
-from dhn.files.foreign.run import Run
+from dhn.files.foreign.recording import Run
 
 if TYPE_CHECKING:
     from dhn.systems import System

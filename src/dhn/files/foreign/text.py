@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.files.foreign.source import Source
+from dhn.files.foreign.recording import Source
 from dhn.files.table import Table
 from dhn.printable import printable
 

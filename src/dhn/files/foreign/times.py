@@ -8,9 +8,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dhn.errors import UserError
-from dhn.files.foreign.names import listed, resolve
 from dhn.files.foreign.options import TIME_UNITS, ImportOptions
-from dhn.files.foreign.source import Source
+from dhn.files.foreign.recording import Source, listed, resolve
 from dhn.files.table import Table
 
 LARGEST = 1e100
@@ -31,9 +30,9 @@ class Clock:
     notes: tuple[str, ...] = ()
 
 
-def read_clock(source: Source, time: str | None, options: ImportOptions) -> Clock:
-    """The times in column `time`, or by the sampling rate if that is None."""
-    table = source.table
+def read_clock(source: Source, options: ImportOptions) -> Clock:
+    """The times in the column `options.time`, or by the sampling rate if there is none."""
+    table, time = source.table, options.time
     if time is None:
         rate = options.rate or source.rate
         if rate is None:
