@@ -103,11 +103,11 @@ def run(args: Arguments) -> Result:
     values["valid_until"] = trial.valid_until()
     values["blocks"] = None if trial.blocks is None else trial.blocks.summary()
     if args.plot is not None:
-        from dhn.reports.forecast import figure
+        from dhn.reports.run_figures import median_figure
         from dhn.reports.style import save
 
         title = f"{args.run}: {args.observe} states seen, {len(metrics.steps)} predicted"
-        save(figure(found, trial.truth, metrics, title), args.plot)
+        save(median_figure(found, trial.truth, metrics, title), args.plot)
         values["plot"] = str(args.plot)
     return Result(values, lambda console: _draw(console, values, trial.blocks))
 
