@@ -80,7 +80,7 @@ def run(args: Arguments) -> Result:
     use_cache()
 
     from dhn.systems import simulate
-    from dhn.systems.pieces import simulate_pieces
+    from dhn.systems.simulation import simulate_pieces
 
     system = resolve_system(args.system)
     states = 1 + (args.steps or system.steps)

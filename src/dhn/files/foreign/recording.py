@@ -1,7 +1,6 @@
 """A recording: first a table with columns that people refer to, then a run of rows or states."""
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, final
@@ -9,8 +8,8 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from dhn.errors import UserError
-from dhn.files.roles import COMPARED, listing
+from dhn.errors import NEAR, UserError, did_you_mean
+from dhn.files.roles import listing
 from dhn.files.table import Table
 from dhn.trajectories.labels import check_label
 
@@ -134,8 +133,7 @@ def resolve(ref: str, names: Collection[str]) -> str:
     same = [x for x in there if x.casefold() == ref.casefold()]
     if len(same) == 1:
         return same[0]
-    near = difflib.get_close_matches(ref, there[:COMPARED], n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    hint = did_you_mean(ref, there, NEAR)
     raise UserError(f"there is no column {ref!r}{hint}; it has {listed(there)}.")
 
 
