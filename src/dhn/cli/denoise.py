@@ -33,8 +33,7 @@ def run(args: Arguments) -> Result:
 
     import numpy as np
 
-    from dhn.cli.compilation import open_run
-    from dhn.cli.parts import in_parts
+    from dhn.cli.asking import in_parts, open_run
     from dhn.cli.waiting import waiting
     from dhn.files.pieces import InMemory
     from dhn.trajectories import Trajectories

@@ -43,7 +43,7 @@ def run(args: Arguments) -> Result:
     import os
     import platform
 
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import use_cache
 
     use_cache()
     import jax

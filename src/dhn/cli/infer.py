@@ -9,6 +9,7 @@ from typing import Annotated, Any, final
 import tyro
 
 from dhn.cli.arguments import Data, Json, RunFolder, Seed
+from dhn.cli.asking import draw_warning, in_parts, open_model
 from dhn.cli.outputs import ZARR, check_output
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
@@ -40,8 +41,6 @@ def run(args: Arguments) -> Result:
 
     import numpy as np
 
-    from dhn.cli.compilation import open_model
-    from dhn.cli.parts import in_parts
     from dhn.cli.waiting import waiting
     from dhn.estimator.reconstruction import warning
     from dhn.files.pieces import open_pieces
@@ -132,8 +131,7 @@ def _draw(console: Console, values: dict[str, Any]) -> None:
         f"of which the probe's own (cross-validated on the training codes): "
         f"{values['probe_error']:.2g}"
     )
-    if values["warning"] is not None:
-        console.print(f"warning: {values['warning']}", soft_wrap=True)
+    draw_warning(console, values)
     if "mse" in values:
         share = "" if values["r2"] is None else f", R2 {values['r2']:.6f}"
         console.print(f"against the file: MSE {values['mse']:.3g}{share}")

@@ -57,7 +57,7 @@ def run(args: Arguments) -> Result:
     if (args.folder / "results.json").is_file():
         return _with_pictures(args, output, _reproduction(args, output))
 
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import use_cache
     from dhn.cli.sources import find, recall, training_states
     from dhn.cli.waiting import waiting
     from dhn.estimator import load

@@ -72,7 +72,7 @@ def run(args: Arguments) -> Result:
 
     import time
 
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import use_cache
     from dhn.cli.user_system import resolve_system
     from dhn.cli.waiting import waiting
 

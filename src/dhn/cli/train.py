@@ -87,7 +87,7 @@ def _train(args: Arguments) -> Result:
     if "seed" in options:
         raise UserError("the seed has an option of its own: use --seed instead of --set seed=...")
 
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import use_cache
     from dhn.estimator import DHN, wants_mechanics
     from dhn.estimator.storage import check_run_folder
     from dhn.files import open, read
