@@ -27,6 +27,7 @@ from dhn.trajectories.labels import (
     momentum_label,
     noise_label,
     parse_quantile_label,
+    state_labels,
     velocity_label,
 )
 
@@ -55,10 +56,9 @@ class Roles:
 
     def noise_places(self) -> list[tuple[str, int, int]]:
         """(label, row, column) of the standard deviations in an array (..., 2, d)."""
-        names = [name for name, _ in self.q]
-        second = momentum_label if self.p else velocity_label
-        places = {name: (0, k) for k, name in enumerate(names)}
-        places |= {second(name): (1, k) for k, name in enumerate(names)}
+        labels = state_labels([name for name, _ in self.q])
+        rows = (labels["q"], labels["p" if self.p else "v"])
+        places = {x: (row, k) for row, found in enumerate(rows) for k, x in enumerate(found)}
         for of, label in self.noise:
             if of not in places:
                 raise UserError(

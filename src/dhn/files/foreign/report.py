@@ -11,7 +11,7 @@ from dhn.files.foreign.grid import Plan, stretches
 from dhn.files.foreign.options import TIME_UNITS, ImportOptions
 from dhn.files.foreign.recording import KINDS, RESAMPLED, Run
 from dhn.trajectories.container import Trajectories
-from dhn.trajectories.labels import momentum_label, velocity_label
+from dhn.trajectories.labels import state_labels
 from dhn.trajectories.period import turnover
 
 
@@ -107,13 +107,13 @@ def count_states(runs: list[Run]) -> dict[str, int]:
 
 def with_labels(data: Trajectories) -> Iterator[tuple[str, np.ndarray, float]]:
     """Label, values and noise of every coordinate and of its velocity or momentum."""
-    label = momentum_label if data.p is not None else velocity_label
-    stated = data.typical_noise
+    labels, stated = state_labels(data.names), data.typical_noise
     noise = np.full((2, data.dim), np.nan) if stated is None else stated
-    for row, (array, name_of) in enumerate(((data.q, str), (data.momenta, label))):
+    for row, key in enumerate(("q", "v" if data.p is None else "p")):
+        array = getattr(data, key)
         if array is not None:
-            for k, name in enumerate(data.names):
-                yield name_of(name), array[..., k], float(noise[row, k])
+            for k, label in enumerate(labels[key]):
+                yield label, array[..., k], float(noise[row, k])
 
 
 def characteristic_period(
