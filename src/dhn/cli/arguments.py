@@ -1,13 +1,15 @@
 """The arguments that commands share, so that they are named and explained alike everywhere."""
 
+import contextlib
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from annotated_types import Ge, Gt, Lt
 
-from dhn.cli.outputs import check_output
+from dhn.errors import UserError
 
 # Ranges are told by `annotated_types`, which pydantic checks: importing pydantic itself would
 # take a third of the time in which `dhn --help` answers.
@@ -34,11 +36,6 @@ Data = Annotated[
 ]
 
 
-def check_writable(path: Path) -> None:
-    """`check_output` for a file of any ending."""
-    check_output(path)
-
-
 RunFolder = Annotated[
     tyro.conf.Positional[Path],
     tyro.conf.arg(
@@ -46,6 +43,28 @@ RunFolder = Annotated[
         help="Folder of a trained model, as made by `dhn train`; or pretrained:NAME.",
     ),
 ]
+
+
+def named(words: Sequence[str], flag: str, rule: str = "expects NAME=VALUE,") -> dict[str, str]:
+    """The texts of options such as `--set width=64`, by name; the last of the same name wins."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, found[name] = word.partition("=")
+        if not name or not equals:
+            raise UserError(f"{flag} {rule} got {word!r}.")
+    return found
+
+
+def named_values(words: Sequence[str], flag: str) -> dict[str, Any]:
+    """`named`, with values that are JSON where they can be, else text."""
+    import json
+
+    rule = "takes NAME=VALUE, such as width=64;"
+    found: dict[str, Any] = dict(named(words, flag, rule))
+    for name, text in found.items():
+        with contextlib.suppress(ValueError):
+            found[name] = json.loads(text)
+    return found
 
 
 def page_of(run: Path, name: str) -> Path:

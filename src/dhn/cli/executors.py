@@ -1,8 +1,7 @@
 """The options that say where independent cells run, alike for `dhn reproduce` and `dhn sweep`."""
 
 import math
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -35,19 +34,19 @@ ArrayLimit = Annotated[
 ]
 
 
-def make_executor(
-    folder: Path, kind: str, workers: int, partition: str | None, time: str, array_limit: int
-) -> "AbstractExecutor":
+def make_executor(args: Any) -> "AbstractExecutor":
     """What these options name; those of the other executor must be left at their defaults."""
-    minutes = math.ceil(seconds("--time", time) / 60)
-    if kind == "slurm":
-        if workers != 2:
+    minutes = math.ceil(seconds("--time", args.time) / 60)
+    if args.executor == "slurm":
+        if args.workers != 2:
             raise UserError("--workers belongs to local processes; with SLURM use --array-limit.")
         from dhn.jobs.slurm import SlurmExecutor
 
-        return SlurmExecutor(folder, minutes=minutes, partition=partition, array_limit=array_limit)
-    if partition is not None or time != "1h" or array_limit != 256:
+        return SlurmExecutor(
+            args.output, minutes=minutes, partition=args.partition, array_limit=args.array_limit
+        )
+    if args.partition is not None or args.time != "1h" or args.array_limit != 256:
         raise UserError("--partition, --time and --array-limit belong to --executor slurm.")
     from dhn.jobs.local import LocalExecutor
 
-    return LocalExecutor(folder, workers)
+    return LocalExecutor(args.output, args.workers)

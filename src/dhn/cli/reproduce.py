@@ -72,9 +72,7 @@ def run(args: Arguments) -> Result:
         rows = [{"name": cell.name, "finished": finished(cell, args.output)} for cell in chosen]
         return Result({"cells": rows}, lambda console: _draw_list(console, rows))
     started = started_before(args.output) or timestamp()
-    executor = make_executor(
-        args.output, args.executor, args.workers, args.partition, args.time, args.array_limit
-    )
+    executor = make_executor(args)
     outcome = run_grid(
         chosen, args.output, executor,
         xla_flags=get_preset(args.preset).xla_flags, show=not args.json,

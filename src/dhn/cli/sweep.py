@@ -6,7 +6,7 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, PositiveInt, Seed
+from dhn.cli.arguments import Json, PositiveInt, Seed, named_values
 from dhn.cli.executors import ArrayLimit, Executor, JobTime, Partition, Workers, make_executor
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
@@ -75,7 +75,6 @@ def run(args: Arguments) -> Result:
     if args.output.exists() and not args.output.is_dir():
         raise UserError(f"{args.output} is a file; name a folder for the results.")
 
-    from dhn.cli.train import named_values
     from dhn.jobs.sweep import Axis, best_first, plan, run_sweep, score
 
     cells = plan(
@@ -83,9 +82,7 @@ def run(args: Arguments) -> Result:
         options=named_values(args.set, "--set"), preset=args.preset, steps=args.steps,
         validation=args.validation, random=args.random, seed=args.seed,
     )  # fmt: skip
-    executor = make_executor(
-        args.output, args.executor, args.workers, args.partition, args.time, args.array_limit
-    )
+    executor = make_executor(args)
     outcome = run_sweep(cells, args.output, executor, show=not args.json)
 
     import json
