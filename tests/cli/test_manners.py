@@ -15,10 +15,10 @@ import pytest
 
 import dhn
 from dhn.cli import COMMANDS, load, main
-from dhn.cli.failure import describe
 from dhn.cli.logs import logging_to
 from dhn.cli.outputs import TRAJECTORIES, check_output, save_pieces
 from dhn.cli.parsing import parse
+from dhn.cli.result import describe
 from dhn.cli.waiting import progress_text, waiting
 from dhn.errors import UserError
 from dhn.files import FORMATS

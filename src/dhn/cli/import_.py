@@ -112,8 +112,8 @@ class Arguments:
 def run(args: Arguments) -> Result:
     """Read, clean, bring onto a grid, write one file or one a part, and report every change."""
     from dhn.files import write_all
+    from dhn.files.files import format_of
     from dhn.files.foreign import PARTS, WHOLE, ImportOptions, run_import
-    from dhn.files.loading import format_of
 
     check_output(args.output)
     format_of(args.output).implementation()

@@ -7,12 +7,13 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, Seed
-from dhn.cli.executors import (
+from dhn.cli.arguments import (
     ArrayLimit,
     Executor,
     JobTime,
+    Json,
     Partition,
+    Seed,
     Workers,
     make_executor,
 )

@@ -6,8 +6,18 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, PositiveInt, Seed, named_values
-from dhn.cli.executors import ArrayLimit, Executor, JobTime, Partition, Workers, make_executor
+from dhn.cli.arguments import (
+    ArrayLimit,
+    Executor,
+    JobTime,
+    Json,
+    Partition,
+    PositiveInt,
+    Seed,
+    Workers,
+    make_executor,
+    named_values,
+)
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 

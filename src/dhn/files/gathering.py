@@ -16,8 +16,7 @@ from dhn.checks import as_path
 from dhn.errors import UserError
 from dhn.files.arrays import HEADER, own_sizes
 from dhn.files.atomic import atomic_path
-from dhn.files.files import cleaned, write
-from dhn.files.loading import format_of
+from dhn.files.files import cleaned, format_of, write
 from dhn.files.pieces import LEVELS_FIRST, SHARED
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.contents import BLOCK, digest_blocks, header_dict, number_arrays

@@ -10,18 +10,20 @@ from typing import Any, final
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.files.foreign.clean import FEWEST, clean, cut_at_gaps
 from dhn.files.foreign.columns import Mapped, map_columns, references
 from dhn.files.foreign.coordinates import (
+    Momenta,
     angle_flags,
+    check_system,
     coordinate_units,
     first_turn,
+    mass_matrix,
+    mass_ratios,
     radians,
     unwrapped,
     zeroed,
 )
 from dhn.files.foreign.grid import Plan, cut, make_plan, to_grid
-from dhn.files.foreign.momenta import Momenta, check_system, mass_matrix, mass_ratios
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.parts import WHOLE, Parts, divide_runs
 from dhn.files.foreign.recording import Run
@@ -35,6 +37,7 @@ from dhn.files.foreign.report import (
     with_labels,
 )
 from dhn.files.foreign.sources import load_sources
+from dhn.files.foreign.times import FEWEST, clean, cut_at_gaps
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique
 from dhn.trajectories.segments import shared_codes

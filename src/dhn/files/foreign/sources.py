@@ -9,10 +9,9 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.files.arrays import HEADER
-from dhn.files.files import read
+from dhn.files.files import FORMATS, check_file, check_text_size, load_content, read
 from dhn.files.foreign.recording import Source
 from dhn.files.foreign.text import load_text
-from dhn.files.loading import FORMATS, check_file, check_text_size, load_content
 from dhn.files.table import Table
 from dhn.trajectories.container import Trajectories
 
