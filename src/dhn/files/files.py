@@ -11,7 +11,7 @@ from typing import Any, Literal, final
 
 from dhn.checks import as_path
 from dhn.errors import UserError
-from dhn.files.arrays import from_arrays, to_arrays
+from dhn.files.arrays import from_arrays, shown, to_arrays
 from dhn.files.atomic import atomic_path
 from dhn.files.stored import is_store, open, write_store
 from dhn.files.table import Table, check_fingerprint, from_table, to_table
@@ -178,9 +178,10 @@ def read(
         return data.replace(**fields) if fields else data
     format_of(path)
     start = check_file(path)
-    unknown = [k for k in fields if k not in {f.name for f in dataclasses.fields(Trajectories)}]
-    if unknown:
-        raise UserError(f"read does not know the option {unknown[0]!r}; fields of Trajectories do.")
+    if unknown := set(fields) - field_names():
+        raise UserError(
+            f"read does not know the option {min(unknown)!r}; fields of Trajectories do."
+        )
     try:
         form, content = load_content(path, start)
         if form.layout == "arrays" or columns is not None:
@@ -191,6 +192,11 @@ def read(
         return upgraded(data.replace(**fields) if fields else data)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+
+
+def field_names() -> set[str]:
+    """Of `Trajectories`."""
+    return {x.name for x in dataclasses.fields(Trajectories)}
 
 
 def upgraded(data: Trajectories) -> Trajectories:
@@ -231,7 +237,4 @@ def write_all(files: Mapping[Path, Trajectories]) -> None:
 
 def cleaned(data: Trajectories) -> Trajectories:
     """`data` with texts that a terminal may show."""
-    units = {k: printable(x) for k, x in data.units.items()}
-    meta = {printable(k): printable(x) if isinstance(x, str) else x for k, x in data.meta.items()}
-    system = None if data.system is None else printable(data.system)
-    return data.replace(units=units, meta=meta, system=system)
+    return data.replace(**{key: shown(getattr(data, key)) for key in ("units", "meta", "system")})

@@ -128,11 +128,10 @@ def from_table(
     header = None if table.header is None or columns is not None else parse_header(table.header)
     if header is not None:
         roles = own_roles(header)
-    elif roles is None:
-        roles = find_roles(list(table.columns), columns)
-    if header is not None:
         _check_own(table, roles, header)
         check_memory(8 * math.prod(header["shape"]), "its trajectories")
+    elif roles is None:
+        roles = find_roles(list(table.columns), columns)
     if roles.t is None:
         raise UserError(
             "it has no column of times: call it 't', or map one: columns={'time': 't'}."

@@ -48,10 +48,7 @@ def energies(data: Trajectories) -> tuple[Float[np.ndarray, "n T"], Float[np.nda
 def facts(data: Trajectories) -> dict[str, Any]:
     """The numbers behind `dhn inspect`."""
     n, states, _ = data.q.shape
-    steps = np.diff(data.t, axis=-1)
-    steps = steps[np.isfinite(steps)]
-    even = steps.size > 0 and bool(np.ptp(steps) <= 1e-6 * np.abs(steps).max())
-    valued, known = np.isfinite(data.q).all(-1), np.asarray(data.known)
+    known = np.asarray(data.known)
     found: dict[str, Any] = {
         "system": data.system,
         "trajectories": n,
@@ -59,11 +56,11 @@ def facts(data: Trajectories) -> dict[str, Any]:
         "time": {
             "start": np.nanmin(data.t),
             "end": np.nanmax(data.t),
-            "step": float(np.mean(steps)) if even else None,
+            "step": data.time_step if data.is_uniform else None,
             "unit": data.units.get("t"),
         },
         "known": float(np.mean(known)),
-        "predicted": float(np.mean(valued & ~known)),
+        "predicted": float(np.mean(data.has_value & ~known)),
         "coordinates": [
             {
                 "name": name,

@@ -17,6 +17,7 @@ from dhn.trajectories.labels import (
     KNOWN,
     TIME,
     TRAJECTORY,
+    default_names,
     noise_label,
     quantile_label,
     state_labels,
@@ -258,8 +259,7 @@ def _units(
     dataset: "xarray.Dataset", found: Mapping[str, Any], variables: Mapping[str, list[str]]
 ) -> dict[str, str]:
     """The `units` attributes under the labels of `Trajectories`."""
-    d = found["q"].shape[-1]
-    names = found.get("names", ("q",) if d == 1 else tuple(f"q{i + 1}" for i in range(d)))
+    names = found.get("names", default_names(found["q"].shape[-1]))
     parts = [(state_labels(names)[key], of) for key, of in variables.items()]
     parts.append(([TIME], ["time" if "time" in dataset.coords else TIME]))
     if "params" in found:

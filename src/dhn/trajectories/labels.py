@@ -22,6 +22,11 @@ def velocity_label(name: str) -> str:
     return f"v_{name}"
 
 
+def default_names(dim: int) -> tuple[str, ...]:
+    """Names of coordinates that have none: q, or q1, q2, ..."""
+    return ("q",) if dim == 1 else tuple(f"q{k + 1}" for k in range(dim))
+
+
 def state_labels(names: Sequence[str]) -> dict[str, list[str]]:
     """Columns of the coordinates, of the momenta and of the velocities, by field."""
     momenta = [momentum_label(x) for x in names]

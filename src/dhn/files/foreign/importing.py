@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from dhn.errors import UserError
+from dhn.files.files import field_names
 from dhn.files.foreign.columns import Mapped, map_columns, references
 from dhn.files.foreign.coordinates import (
     Momenta,
@@ -72,8 +73,7 @@ def wants_import(options: Mapping[str, Any]) -> bool:
     """Whether keyword arguments of `dhn.read` describe a measured file rather than set fields."""
     q = options.get("q")
     texts = isinstance(q, str) or (isinstance(q, list | tuple) and isinstance((*q, 0)[0], str))
-    fields = {x.name for x in dataclasses.fields(Trajectories)}
-    return texts or not fields.issuperset(set(options) & set(ImportOptions.model_fields))
+    return texts or not field_names().issuperset(set(options) & set(ImportOptions.model_fields))
 
 
 def read_measured(

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from dhn.errors import NEAR, UserError, did_you_mean
 from dhn.files.roles import listing
 from dhn.files.table import Table
-from dhn.trajectories.labels import check_label
+from dhn.trajectories.labels import check_label, default_names
 
 
 @final
@@ -170,9 +170,8 @@ def expand(refs: Sequence[str], table: Table) -> list[tuple[str, str]]:
 def coordinate_names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """A name for each (our name or nothing, column)."""
     plain = all(not re.search(r"[:*]", x) and not x.isdecimal() for _, x in columns)
-    default = ["q"] if len(columns) == 1 else [f"q{k + 1}" for k in range(len(columns))]
     names: dict[str, None] = {}
-    for (own, column), numbered in zip(columns, default, strict=True):
+    for (own, column), numbered in zip(columns, default_names(len(columns)), strict=True):
         name = own or (column if plain else numbered)
         check_label("names", name)
         if name in names:

@@ -12,6 +12,7 @@ from dhn.files.arrays import HEADER
 from dhn.files.files import FORMATS, check_file, check_text_size, load_content, read
 from dhn.files.foreign.recording import Source
 from dhn.files.foreign.text import load_text
+from dhn.files.roles import listing
 from dhn.files.table import Table
 from dhn.trajectories.container import Trajectories
 
@@ -66,7 +67,6 @@ def _known_rows(data: Trajectories, i: int) -> Table:
 Variables = dict[str, list[np.ndarray]]
 """Name -> one array a trial; a plain array is a list of one."""
 
-_LISTED = 20  # variables that a message of one line has room for
 _STEPS = ("dt", "ts", "delta_t", "sample_time")
 _RATES = ("fs", "rate", "fps", "sampling_rate", "sample_rate")
 
@@ -225,8 +225,7 @@ def _rate(variables: Variables) -> float | None:
 
 def _listing(variables: Variables) -> str:
     parts = []
-    for name, trials in list(variables.items())[:_LISTED]:
+    for name, trials in variables.items():
         cells = f"{len(trials)} trials of " if len(trials) > 1 else ""
         parts.append(f"{name} ({cells}{'x'.join(map(str, trials[0].shape))})")
-    more = f", ... ({len(variables)} in all)" if len(variables) > _LISTED else ""
-    return ", ".join(parts) + more
+    return listing(parts)
