@@ -59,8 +59,9 @@ class ImportReport:
         grid += "" if self.chosen_step else ", chosen from the data"
         if self.own_times:
             grid = f"none: the file's own times, about {grid.partition(',')[0]}"
+        source = self.files[0] if len(self.files) == 1 else f"{len(self.files)} files"
         found = [
-            ("read", f"{self.rows} rows, {_count(self.runs, 'run')}, from {_files(self.files)}")
+            ("read", f"{self.rows} rows, {self.runs} run{'s' * (self.runs != 1)}, from {source}")
         ]
         found += [("changed", f"{n} {what}") for what, n in self.changes.items()]
         found.append(("grid", grid))
@@ -83,14 +84,6 @@ class ImportReport:
             found.append((part, f"{count} {what} of up to {states} states"))
         found += [("note", x) for x in self.notes] + [("WARNING", x) for x in self.warnings]
         return found
-
-
-def _files(files: tuple[str, ...]) -> str:
-    return files[0] if len(files) == 1 else f"{len(files)} files"
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 def _percent(noise: float, signal: float) -> str:
