@@ -8,7 +8,7 @@ import tyro
 
 from dhn.cli.arguments import Data, Json, PositiveInt, RunFolder, Seed
 from dhn.cli.outputs import PICTURES, check_output
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
 if TYPE_CHECKING:
@@ -113,18 +113,11 @@ def run(args: Arguments) -> Result:
 
 
 def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | None") -> None:
-    from rich.table import Table
-
-    table = Table("states ahead", "MSE of q", "persistence", "MSE of energy", box=None)
-    for horizon, row in values["horizons"].items():
-        energy = row["energy_mse"]
-        table.add_row(
-            str(horizon),
-            f"{row['mse']:.3g}",
-            f"{row['persistence']:.3g}",
-            "" if energy is None else f"{energy:.3g}",
-        )
-    console.print(table)
+    rows = [
+        (str(horizon), *("" if x is None else f"{x:.3g}" for x in row.values()))
+        for horizon, row in values["horizons"].items()
+    ]
+    draw_table(console, ("states ahead", "MSE of q", "persistence", "MSE of energy"), rows)
     _draw_periods(console, values)
     console.print(
         f"mean {values['mse']:.3g}, median trajectory {values['median']:.3g}, worst "
@@ -152,13 +145,11 @@ def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | 
 
 def _draw_periods(console: Console, values: dict[str, Any]) -> None:
     """Root mean square errors in the data's units, beside the rivals'."""
-    from rich.table import Table
-
     rivals = [name for name in values["periods"][0] if name not in NOT_RIVALS]
-    table = Table("ahead", "states", "RMS of q", *rivals, box=None)
-    for row in values["periods"]:
-        numbers = (row["forecast"], *(row[name] for name in rivals))
-        table.add_row(row["ahead"], str(row["states"]), *(f"{x:.3g}" for x in numbers))
-    console.print(table)
+    rows = [
+        (row["ahead"], str(row["states"]), *(f"{row[name]:.3g}" for name in ("forecast", *rivals)))
+        for row in values["periods"]
+    ]
+    draw_table(console, ("ahead", "states", "RMS of q", *rivals), rows)
     if values["period"] is not None:
         console.print(f"{values['forecasts']} forecasts; period {values['period']:.3g}")

@@ -11,7 +11,7 @@ import tyro
 from dhn.cli.arguments import Data, Json, RunFolder, Seed
 from dhn.cli.asking import draw_warning, in_parts, open_model
 from dhn.cli.outputs import ZARR, check_output
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
 
@@ -106,12 +106,11 @@ def _write_table(path: Path, target: str, rows: Iterable[tuple[str, float, float
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    table = Table("trajectory", values["target"], "standard error", box=None, pad_edge=False)
-    for name, value in list(values["estimates"].items())[:10]:
-        table.add_row(name, f"{value:.6g}", f"{values['standard_errors'][name]:.2g}")
-    console.print(table)
+    rows = [
+        (name, f"{value:.6g}", f"{values['standard_errors'][name]:.2g}")
+        for name, value in list(values["estimates"].items())[:10]
+    ]
+    draw_table(console, ("trajectory", values["target"], "standard error"), rows)
     if len(values["estimates"]) > 10:
         console.print(f"... {len(values['estimates']) - 10} more (--json or -o shows all)")
     console.print(

@@ -17,7 +17,7 @@ from dhn.cli.arguments import (
     Workers,
     make_executor,
 )
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
 
@@ -107,12 +107,9 @@ def _draw_list(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    table = Table("claim", "verdict", "statement", box=None)
-    for claim in values["claims"]:
-        table.add_row(claim["id"], claim["verdict"], claim["statement"])
-    console.print(table)
+    header = ("claim", "verdict", "statement")
+    rows = [(claim["id"], *(claim[name] for name in header[1:])) for claim in values["claims"]]
+    draw_table(console, header, rows)
     console.print(
         f"{values['cells']} of {values['of']} cells have results "
         f"({values['run']} run now, {values['finished_before']} before)"

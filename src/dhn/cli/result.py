@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from dhn.errors import UserError
@@ -52,6 +52,17 @@ class Result:
                 self.draw(console)
             sys.stdout.write(printable(captured.get()))
             sys.stdout.flush()
+
+
+def draw_table(console: Console, header: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Columns under their headings; those of the first column are not broken."""
+    from rich.table import Table
+
+    table = Table(*header, box=None, pad_edge=False)
+    table.columns[0].no_wrap = True
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
 
 
 def _plain(value: Any) -> Any:

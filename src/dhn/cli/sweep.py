@@ -18,7 +18,7 @@ from dhn.cli.arguments import (
     make_executor,
     named_values,
 )
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
 SHOWN = 20  # rows of the table on a terminal; the file has all
@@ -134,19 +134,17 @@ def _status(args: Arguments) -> Result:
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
-    from rich.table import Table
-
     rows = values["results"]
     if rows:
         measures = [name for name in ("median", "mse", "validation") if name in rows[0]]
-        table = Table(*rows[0]["swept"], *measures, box=None)
-        for row in rows[:SHOWN]:
-            numbers = (row[name] for name in measures)
-            table.add_row(
+        shown = [
+            (
                 *(str(row["options"][name]) for name in row["swept"]),
-                *("none" if x is None else f"{x:.3g}" for x in numbers),
+                *("none" if row[name] is None else f"{row[name]:.3g}" for name in measures),
             )
-        console.print(table)
+            for row in rows[:SHOWN]
+        ]
+        draw_table(console, (*rows[0]["swept"], *measures), shown)
     for name, why in values["failed"].items():
         console.print(f"failed: {name}: {why}", soft_wrap=True)
     if values["failed"]:
