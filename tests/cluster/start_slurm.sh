@@ -72,7 +72,7 @@ JobRequeue=1
 KillWait=5
 MinJobAge=3600
 InactiveLimit=0
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc --all) State=UNKNOWN
 PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
 CONF
 export SLURM_CONF="$folder/slurm.conf"
