@@ -15,7 +15,7 @@ from dhn.errors import UserError
 if TYPE_CHECKING:
     from dhn.jobs.executor import AbstractExecutor
 
-# Ranges are told by `annotated_types`, which pydantic checks: importing pydantic itself would
+# Ranges are stated by `annotated_types`, which pydantic checks: importing pydantic itself would
 # take a third of the time in which `dhn --help` answers.
 PositiveInt = Annotated[int, Ge(1)]
 Positive = Annotated[float, Gt(0), Lt(math.inf)]

@@ -1,4 +1,4 @@
-"""Whether a result can be written, asked before the work that makes it."""
+"""Checks that a result can be written, before the work that makes it, and writing it."""
 
 import dataclasses
 import errno
@@ -70,7 +70,7 @@ def check_output(
 def _try_to_write(path: Path, exists: bool) -> None:
     """A `UserError` unless a file beside `path` can be made now; it is removed at once.
 
-    Permissions alone do not tell: root has all of them, even on a read-only disk.
+    Permissions are not enough: root has all of them, even on a read-only disk.
     """
     try:
         if exists and not os.access(path, os.W_OK):

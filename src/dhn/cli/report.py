@@ -40,7 +40,7 @@ class Arguments:
     observe: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
     """States of each trajectory that the model may see; 16, or half of a shorter one."""
     ahead: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
-    """Forecast so many states from many starting points; as in `dhn evaluate` by default."""
+    """States to forecast from many starting points; as in `dhn evaluate` by default."""
     seed: Seed = 0
     json: Json = False
 

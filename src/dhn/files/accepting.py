@@ -36,7 +36,7 @@ else:
 
 
 def as_trajectories(data: TrajectoriesLike) -> Trajectories:
-    """Whatever a person has, as trajectories.
+    """Data of any supported kind as trajectories.
 
     Arguments:
         data: `Trajectories`; a list of them; trajectories on disk, which are read whole; the path

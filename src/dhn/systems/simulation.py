@@ -124,7 +124,7 @@ def simulate(
 
 
 def check_size(system: System, trajectories: int, states: int) -> None:
-    """A `UserError` if so many states do not fit into this machine's memory."""
+    """A `UserError` if the states do not fit into this machine's memory."""
     check_memory(
         _COPIES * _BYTES * trajectories * states * (system.dim + 1),
         f"simulating {trajectories} trajectories of {states} states of '{system.name}'",
