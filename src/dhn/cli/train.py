@@ -48,6 +48,12 @@ class Arguments:
     """Any option of the model or the recipe: block_size=4, width=64, learning_rate=0.002, ..."""
     start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="RUN")] = None
     """Begin with the weights of this trained model, or of pretrained:NAME."""
+    system: Annotated[str | None, tyro.conf.arg(metavar="SYSTEM")] = None
+    """Positions only: the equations of this system (a name, or file.py:name), parameters fitted."""
+    param: Annotated[
+        tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
+    ] = ()
+    """Of that system: g=9.81 holds a parameter, l1=[0.1,0.5] bounds it."""
     validation: Annotated[Path | None, tyro.conf.arg(metavar="FILE|none")] = None
     """Trajectories kept from training, on which the error bars of forecasts are set."""
     coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
@@ -120,6 +126,11 @@ def _train(args: Arguments) -> Result:
                 f"of it, or choose a preset of a network."
             )
         return _mechanics(args, data, kept, budget, options, source, notes)
+    if args.system is not None or args.param:
+        raise UserError(
+            "--system and --param belong to mechanics, which are fitted to data without momenta; "
+            "leave them out, or import with --positions-only."
+        )
     start = None if args.start is None else _start(args, args.start)
     preset = args.preset if start is None else start.config
     model = DHN(preset, **{**options, "seed": args.seed}).fit(
@@ -159,7 +170,7 @@ def _mechanics(args, data, kept, budget, options, source, notes) -> Result:
                 f"{name} belongs to networks, but these data have no momenta, so that mechanics "
                 f"are fitted to the positions. Leave it out, or choose a preset of a network."
             )
-    model = Mechanics().fit(
+    model = Mechanics(_system(args), _known(args)).fit(
         data, validation=kept, budget=budget, directory=args.output, progress=not args.json,
         source=source,
     )  # fmt: skip
@@ -169,6 +180,30 @@ def _mechanics(args, data, kept, budget, options, source, notes) -> Result:
         "notes": notes,
     }  # fmt: skip
     return Result(found, lambda console: _draw_physics(console, found))
+
+
+def _system(args: Arguments):
+    """The system that is named, made known, so that its models can be opened again."""
+    if args.system is None:
+        return None
+    from dhn.cli.user_system import resolve_system
+    from dhn.systems import register
+
+    return register(resolve_system(args.system))
+
+
+def _known(args: Arguments) -> dict[str, Any]:
+    """What `--param` says of a system's parameters: numbers and pairs."""
+    found = named_values(args.param, "--param")
+    for name, value in found.items():
+        numbers = value if isinstance(value, list) else [value]
+        good = all(isinstance(x, int | float) and not isinstance(x, bool) for x in numbers)
+        if not good or (isinstance(value, list) and len(value) != 2):
+            raise UserError(
+                f"--param takes a number or two bounds, such as {name}=1 or {name}=[0.5,2]; got "
+                f"{value!r}."
+            )
+    return found
 
 
 def _draw_physics(console: Console, found: dict[str, Any]) -> None:
