@@ -1,9 +1,10 @@
 """Made-up recordings as instruments write them, with the faults that measured ones have.
 
-Each function returns rows of a table and what made them. A chain of links hangs from a fixed pivot:
-inertias `½ v'M(q)v` with `M_ij = a_ij cos(q_i - q_j)`, weights `b_i sin q_i`, friction at the joints.
+Each function returns rows of a table. A chain of links hangs from a fixed pivot: inertias
+`½ v'M(q)v` with `M_ij = a_ij cos(q_i - q_j)`, weights `b_i sin q_i`, friction at the joints.
 """
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def chain(
 
     x = np.concatenate([start, np.zeros(d) if rates is None else rates])
     found = [x[:d]]
-    for before, after in zip(times[:-1], times[1:], strict=True):
+    for before, after in itertools.pairwise(times):
         count = max(1, int(np.ceil((after - before) / 5e-3)))
         h = (after - before) / count
         for _ in range(count):

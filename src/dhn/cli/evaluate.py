@@ -54,6 +54,7 @@ def run(args: Arguments) -> Result:
     from dhn.cli.waiting import waiting
     from dhn.evaluation.trial import horizons, try_out
     from dhn.evaluation.uncertainty import coverage, crps
+    from dhn.reports.verdict import warning
 
     if args.plot is not None:
         check_output(args.plot, inputs=(args.data,), endings=PICTURES)
@@ -101,6 +102,7 @@ def run(args: Arguments) -> Result:
     values["coverage"] = coverage(found, trial.truth)
     values["crps"] = crps(found, trial.truth)
     values["valid_until"] = trial.valid_until()
+    values["warning"] = warning(trial)
     values["blocks"] = None if trial.blocks is None else trial.blocks.summary()
     if args.plot is not None:
         from dhn.reports.forecast import figure
@@ -115,6 +117,8 @@ def run(args: Arguments) -> Result:
 def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | None") -> None:
     from rich.table import Table
 
+    if values["warning"] is not None:
+        console.print(values["warning"], soft_wrap=True)
     table = Table("states ahead", "MSE of q", "persistence", "MSE of energy", box=None)
     for horizon, row in values["horizons"].items():
         energy = row["energy_mse"]

@@ -76,6 +76,7 @@ def run(args: Arguments) -> Result:
             validation=recall(model, args.folder, "validation"),
             observe=args.observe,
             ahead=args.ahead,
+            tested="" if tested is None else str(tested),
         )
     return _with_pictures(args, output, values)
 

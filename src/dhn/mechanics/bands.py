@@ -87,8 +87,8 @@ def calibrated(
     Overlapping windows count as the independent ones among them, n (see `_independent`). Quantiles
     are taken at the finite-sample share `level (n + 1) / n`, and shrunk where few windows are
     independent: towards the normal distribution's, widened by the uncertainty of the coefficients.
-    Windows of the training part, their errors enlarged by `optimism`, fill up a validation part that
-    is too short to tell a factor.
+    Windows of the training part, their errors enlarged by `optimism`, fill up a validation part
+    that is too short to tell a factor.
 
     Arguments: mechanics; validation, training: windows and (n,) the systems they belong to;
         optimism: expected error of new data over that of fitted data; draws: (k, R, P)

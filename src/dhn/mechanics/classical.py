@@ -90,7 +90,7 @@ class Classical:
             right = jax.grad(self.system.lagrangian)(q, v, params) - turned + outer
             found = solve_definite(jax.jacfwd(slope, 1)(q, v, params), right)
         else:
-            p = self.system.momenta(q, v, params)
+            p = jnp.asarray(self.system.momenta(q, v, params))
 
             def velocity(q, p):
                 return jax.grad(self.system.H, 1)(q, p, params)
@@ -108,12 +108,13 @@ class Classical:
         Returns: a scalar.
         """
         params, (q, v) = self.values(x), self._own(q, v)
-        p = self.system.momenta(q, v, params)
+        p = jnp.asarray(self.system.momenta(q, v, params))
         unit = self.inertia * (self.scale.size[0] / self.scale.time) ** 2
         return self.system.H(q, p, params) / unit
 
     def _own(self, q: Any, v: Any) -> tuple[Any, Any]:
-        return self.scale.offset + self.scale.size * q, self.scale.size * v / self.scale.time
+        place, size = jnp.asarray(self.scale.offset), jnp.asarray(self.scale.size)
+        return place + size * q, size * v / self.scale.time
 
 
 def classical(
