@@ -14,9 +14,9 @@ from dhn.mechanics.layout import NEVER_NEGATIVE, Layout, Numbers
 from dhn.mechanics.rest import RATE, rest_force
 from dhn.systems.legendre import solve_definite
 
-STRIBECK = 12.0
+STRIBECK = RATE
 """Rate at which dry friction has fallen from its value near rest, over the width of its smoothing:
-half the spread of the rate."""
+the spread of the rate. A law that rises within half of it is refuted by slower swings."""
 
 
 def constant_masses(layout: Layout, theta: Float[Numbers, " P"]) -> Float[Numbers, "d d"]:
