@@ -85,8 +85,8 @@ def delay_forecasts(
         best: tuple[float, str, int, str] | None = None
         for label, parts in groups.items():
             for d in (x for x in delays if x <= seen):
-                for how, forecasters in _fitted(name, train, parts, d, steps, winding, FEWER):
-                    trial = _joined(forecasters, [x[1] for x in parts], shown, steps)[:, :until]
+                for how, forecasters in _fitted(name, train, parts, d, until, winding, FEWER):
+                    trial = _joined(forecasters, [x[1] for x in parts], shown, until)
                     score = window_error(trial, hidden[:, :until], train.angles)
                     if np.isfinite(score) and (best is None or score < best[0]):
                         best = (score, label, d, how)

@@ -84,11 +84,11 @@ def calibrated(
 ) -> Bands:
     """Factors by conformal quantiles of forecast errors, in units of predictive spread.
 
-    Overlapping windows count as the independent ones among them, n (see `_independent`). Quantiles
-    are taken at the finite-sample share `level (n + 1) / n`, and shrunk where few windows are
-    independent: towards the normal distribution's, widened by the uncertainty of the coefficients.
-    Windows of the training part, their errors enlarged by `optimism`, fill up a validation part
-    that is too short to tell a factor.
+    Overlapping windows count as the n independent ones among them (see `independent_windows`).
+    Quantiles are taken at the finite-sample share `level (n + 1) / n`, and shrunk where few windows
+    are independent: towards the normal distribution's, widened by the uncertainty of the
+    coefficients. Windows of the training part, their errors enlarged by `optimism`, fill up a
+    validation part that is too short to tell a factor.
 
     Arguments: mechanics; validation, training: windows and (n,) the systems they belong to;
         optimism: expected error of new data over that of fitted data; draws: (k, R, P)
@@ -112,12 +112,10 @@ def calibrated(
     for k, knot in enumerate(knots):
         rows = slice(max(0, knot - reach), knot + reach + 1)
         near = [x[:, rows][np.isfinite(x[:, rows])] for x in ratios]
-        independent = [
-            min(
-                float(len(x)), _independent(w, ratio[:, min(knot, ratio.shape[1] - 1)], ahead[knot])
-            )
-            for x, ratio, (w, _) in zip(near, ratios, parts, strict=True)
-        ]
+        independent = []
+        for x, ratio, (w, _) in zip(near, ratios, parts, strict=True):
+            here = ratio[:, min(knot, ratio.shape[1] - 1)]
+            independent.append(min(float(len(x)), independent_windows(w, here, ahead[knot])))
         independent[1] = min(independent[1], max(0.0, ENOUGH - independent[0]))
         counts[k] = sum(independent)
         weights = np.concatenate(
@@ -162,12 +160,16 @@ def _cost(parts: list[tuple[Windows, Forecasts]], off: list[np.ndarray], power: 
     return float(np.log(np.sqrt((ratio**2).mean())) + np.concatenate(logs).mean())
 
 
-def _independent(windows: Windows, ratios: np.ndarray, ahead: float) -> float:
+def independent_windows(windows: Windows, ratios: Float[np.ndarray, "n d"], ahead: float) -> float:
     """Number of independent windows among those that overlap.
 
     At least those that do not overlap: the time that starts cover over the horizon. More where
-    errors, (n, d) at that horizon, are hardly correlated from start to start: their number over the
-    sum of their autocorrelations, up to the first that is not positive.
+    errors are hardly correlated from start to start: their number over the sum of their
+    autocorrelations, up to the first that is not positive.
+
+    Arguments: windows; ratios: (n, d) errors at a horizon, in units of their spread; ahead: the
+        horizon, scaled.
+    Returns: the number.
     """
     starts, names = np.array([x.t[0] for x in windows.pieces]), np.array(windows.names)
     apart, hardly = 0.0, np.zeros(ratios.shape[1])
