@@ -14,6 +14,7 @@ import warnings
 import numpy as np
 
 import dhn
+from dhn.checks import seconds
 
 OBSERVED, STATES = 16, 128
 

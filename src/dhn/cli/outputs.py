@@ -83,15 +83,11 @@ def _try_to_write(path: Path, exists: bool) -> None:
         ) from error
 
 
-def save_result(data: "Trajectories", path: Path) -> None:
-    """Write what a command computed; elsewhere if it cannot be written there any more."""
-    from dhn.files import write
-
-    _save_somewhere(lambda target: write(data, target), path)
-
-
 def save_pieces(pieces: "Iterable[Trajectories]", path: Path, count: int) -> None:
-    """`save_result` of `count` trajectories that come in pieces."""
+    """Write what a command computed, `count` trajectories in pieces.
+
+    If it cannot be written there any more, it is written elsewhere.
+    """
     from dhn.files.gathering import gathered
     from dhn.files.stored import is_store, writing
 

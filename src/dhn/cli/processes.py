@@ -103,7 +103,7 @@ def together(peers: Peers, work: Callable[[], Any], lost: str, as_json: bool) ->
     except TrainingInterrupted:  # in all processes
         raise
     except BaseException as error:
-        from dhn.cli.failure import explain
+        from dhn.cli.result import explain
 
         debug = os.environ.get("DHN_DEBUG", "0") not in ("", "0")
         expected = isinstance(error, UserError | KeyboardInterrupt)

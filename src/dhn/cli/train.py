@@ -7,7 +7,7 @@ from typing import Annotated, Any, final
 import tyro
 
 from dhn.checks import seconds
-from dhn.cli.arguments import Data, Json, PositiveInt, Seed
+from dhn.cli.arguments import Data, Json, PositiveInt, Seed, named_values
 from dhn.cli.result import Console, Result
 from dhn.cli.sources import describe, sibling
 from dhn.errors import UserError
@@ -93,7 +93,7 @@ def _train(args: Arguments) -> Result:
     if "seed" in options:
         raise UserError("the seed has an option of its own: use --seed instead of --set seed=...")
 
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import use_cache
     from dhn.estimator import DHN, wants_mechanics
     from dhn.estimator.storage import check_run_folder
     from dhn.files import open, read
@@ -223,22 +223,6 @@ def _validation(args: Arguments) -> Path | None:
     if args.validation is None:
         return sibling(args.data, "validation")
     return None if str(args.validation) == "none" else args.validation
-
-
-def named_values(items: tuple[str, ...], flag: str) -> dict[str, Any]:
-    """`name=value` pairs; values are JSON where they can be, else text."""
-    import json
-
-    found = {}
-    for item in items:
-        name, equals, text = item.partition("=")
-        if not equals or not name:
-            raise UserError(f"{flag} takes NAME=VALUE, such as width=64; got {item!r}.")
-        try:
-            found[name] = json.loads(text)
-        except ValueError:
-            found[name] = text
-    return found
 
 
 def _draw(console: Console, found: dict[str, Any]) -> None:

@@ -10,29 +10,35 @@ from typing import Any, final
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.files.foreign.clean import FEWEST, clean, cut_at_gaps
+from dhn.files.files import field_names
 from dhn.files.foreign.columns import Mapped, map_columns, references
 from dhn.files.foreign.coordinates import (
+    Momenta,
     angle_flags,
+    check_system,
     coordinate_units,
     first_turn,
+    mass_matrix,
+    mass_ratios,
     radians,
     unwrapped,
     zeroed,
 )
 from dhn.files.foreign.grid import Plan, cut, make_plan, to_grid
-from dhn.files.foreign.momenta import Momenta, check_system, mass_matrix, mass_ratios
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.parts import WHOLE, Parts, divide_runs
-from dhn.files.foreign.plausibility import angle_warnings, clock_warnings, velocity_warnings
+from dhn.files.foreign.recording import Run
 from dhn.files.foreign.report import (
     ImportReport,
+    angle_warnings,
     characteristic_period,
+    clock_warnings,
     count_states,
+    velocity_warnings,
     with_labels,
 )
-from dhn.files.foreign.run import Run
 from dhn.files.foreign.sources import load_sources
+from dhn.files.foreign.times import FEWEST, clean, cut_at_gaps
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique
 from dhn.trajectories.segments import shared_codes
@@ -67,8 +73,7 @@ def wants_import(options: Mapping[str, Any]) -> bool:
     """Whether keyword arguments of `dhn.read` describe a measured file rather than set fields."""
     q = options.get("q")
     texts = isinstance(q, str) or (isinstance(q, list | tuple) and isinstance((*q, 0)[0], str))
-    fields = {x.name for x in dataclasses.fields(Trajectories)}
-    return texts or not fields.issuperset(set(options) & set(ImportOptions.model_fields))
+    return texts or not field_names().issuperset(set(options) & set(ImportOptions.model_fields))
 
 
 def read_measured(
