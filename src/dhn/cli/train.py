@@ -9,6 +9,7 @@ import tyro
 from dhn.checks import seconds
 from dhn.cli.arguments import Data, Json, PositiveInt, Seed, named_values
 from dhn.cli.result import Console, Result
+from dhn.cli.simulate import NamedRanges, named_ranges
 from dhn.cli.sources import describe, sibling
 from dhn.errors import UserError
 
@@ -50,10 +51,8 @@ class Arguments:
     """Begin with the weights of this trained model, or of pretrained:NAME."""
     system: Annotated[str | None, tyro.conf.arg(metavar="SYSTEM")] = None
     """Positions only: the equations of this system (a name, or file.py:name), parameters fitted."""
-    param: Annotated[
-        tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
-    ] = ()
-    """Of that system: g=9.81 holds a parameter, l1=[0.1,0.5] bounds it."""
+    param: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
+    """Of that system: g=9.81 holds a parameter, l1=0.1:0.5 bounds it."""
     validation: Annotated[Path | None, tyro.conf.arg(metavar="FILE|none")] = None
     """Trajectories kept from training, on which the error bars of forecasts are set."""
     coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
@@ -170,7 +169,7 @@ def _mechanics(args, data, kept, budget, options, source, notes) -> Result:
                 f"{name} belongs to networks, but these data have no momenta, so that mechanics "
                 f"are fitted to the positions. Leave it out, or choose a preset of a network."
             )
-    model = Mechanics(_system(args), _known(args)).fit(
+    model = Mechanics(_system(args), named_ranges(args.param, "--param")).fit(
         data, validation=kept, budget=budget, directory=args.output, progress=not args.json,
         source=source,
     )  # fmt: skip
@@ -190,20 +189,6 @@ def _system(args: Arguments):
     from dhn.systems import register
 
     return register(resolve_system(args.system))
-
-
-def _known(args: Arguments) -> dict[str, Any]:
-    """What `--param` says of a system's parameters: numbers and pairs."""
-    found = named_values(args.param, "--param")
-    for name, value in found.items():
-        numbers = value if isinstance(value, list) else [value]
-        good = all(isinstance(x, int | float) and not isinstance(x, bool) for x in numbers)
-        if not good or (isinstance(value, list) and len(value) != 2):
-            raise UserError(
-                f"--param takes a number or two bounds, such as {name}=1 or {name}=[0.5,2]; got "
-                f"{value!r}."
-            )
-    return found
 
 
 def _draw_physics(console: Console, found: dict[str, Any]) -> None:
