@@ -40,11 +40,19 @@ def use_cache() -> None:
 
 
 def open_model(run: Path) -> "AbstractEstimator | Mechanics":
-    """The trained model of a run folder, with compiled programs kept for the next command."""
+    """The trained model of a run folder, with compiled programs kept for the next command.
+
+    A user's own system in it is looked for in `DHN_SYSTEM`: no model makes a command run code.
+    """
     use_cache()
 
     from dhn.estimator import load
 
+    if own := os.environ.get("DHN_SYSTEM"):
+        from dhn.cli.user_system import resolve_system
+        from dhn.systems import register
+
+        register(resolve_system(own))
     return load(run)
 
 

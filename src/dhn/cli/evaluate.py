@@ -54,6 +54,7 @@ def run(args: Arguments) -> Result:
     from dhn.cli.waiting import waiting
     from dhn.evaluation.trial import horizons, try_out
     from dhn.evaluation.uncertainty import coverage, crps
+    from dhn.reports.verdict import warning
 
     if args.plot is not None:
         check_output(args.plot, inputs=(args.data,), endings=PICTURES)
@@ -101,6 +102,7 @@ def run(args: Arguments) -> Result:
     values["coverage"] = coverage(found, trial.truth)
     values["crps"] = crps(found, trial.truth)
     values["valid_until"] = trial.valid_until()
+    values["warning"] = warning(trial)
     values["blocks"] = None if trial.blocks is None else trial.blocks.summary()
     if args.plot is not None:
         from dhn.reports.run_figures import median_figure
@@ -113,6 +115,8 @@ def run(args: Arguments) -> Result:
 
 
 def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | None") -> None:
+    if values["warning"] is not None:
+        console.print(values["warning"], soft_wrap=True)
     rows = [
         (str(horizon), *("" if x is None else f"{x:.3g}" for x in row.values()))
         for horizon, row in values["horizons"].items()

@@ -10,6 +10,7 @@ import tyro
 from dhn.checks import seconds
 from dhn.cli.arguments import Data, Json, PositiveInt, Seed, named_values
 from dhn.cli.result import Console, Result
+from dhn.cli.simulate import NamedRanges, named_ranges
 from dhn.cli.sources import describe, sibling
 from dhn.errors import UserError
 
@@ -52,6 +53,10 @@ class Arguments:
     """Any option of the model or the recipe: block_size=4, width=64, learning_rate=0.002, ..."""
     start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="RUN")] = None
     """Begin with the weights of this trained model, or of pretrained:NAME."""
+    system: Annotated[str | None, tyro.conf.arg(metavar="SYSTEM")] = None
+    """Positions only: the equations of this system (a name, or file.py:name), parameters fitted."""
+    param: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
+    """Of that system: g=9.81 holds a parameter, l1=0.1:0.5 bounds it."""
     validation: Annotated[Path | None, tyro.conf.arg(metavar="FILE|none")] = None
     """Trajectories kept from training, on which the error bars of forecasts are set."""
     coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
@@ -115,6 +120,11 @@ def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
             )
         source = describe(args.output, train=(args.data, data), validation=named)
         return _mechanics(args, data, kept, budget, options, source, notes)
+    if args.system is not None or args.param:
+        raise UserError(
+            "--system and --param belong to mechanics, which are fitted to data without momenta; "
+            "leave them out, or import with --positions-only."
+        )
     source = None
     if is_first_process():
         known = data if len(data) == len(train) else train
@@ -178,7 +188,7 @@ def _mechanics(args, data, kept, budget, options, source, notes) -> Result:
                 f"{name} belongs to networks, but these data have no momenta, so that mechanics "
                 f"are fitted to the positions. Leave it out, or choose a preset of a network."
             )
-    model = Mechanics().fit(
+    model = Mechanics(_system(args), named_ranges(args.param, "--param")).fit(
         data, validation=kept, budget=budget, directory=args.output, progress=not args.json,
         source=source,
     )  # fmt: skip
@@ -188,6 +198,16 @@ def _mechanics(args, data, kept, budget, options, source, notes) -> Result:
         "notes": notes,
     }  # fmt: skip
     return Result(found, lambda console: _draw_physics(console, found))
+
+
+def _system(args: Arguments):
+    """The system that is named, made known, so that its models can be opened again."""
+    if args.system is None:
+        return None
+    from dhn.cli.user_system import resolve_system
+    from dhn.systems import register
+
+    return register(resolve_system(args.system))
 
 
 def _draw_physics(console: Console, found: dict[str, Any]) -> None:
