@@ -6,10 +6,9 @@ from typing import Annotated, Literal, final
 
 import tyro
 
-from dhn.cli.arguments import Json, Output, Seed, check_writable
-from dhn.cli.outputs import refuse_same
+from dhn.cli.arguments import Json, Output, Seed, named
+from dhn.cli.outputs import check_output, refuse_same
 from dhn.cli.result import Console, Result
-from dhn.errors import UserError
 
 Columns = Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")]
 Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
@@ -113,17 +112,17 @@ class Arguments:
 def run(args: Arguments) -> Result:
     """Read, clean, bring onto a grid, write one file or one a part, and report every change."""
     from dhn.files import write_all
+    from dhn.files.files import format_of
     from dhn.files.foreign import PARTS, WHOLE, ImportOptions, run_import
-    from dhn.files.loading import format_of
 
-    check_writable(args.output)
+    check_output(args.output)
     format_of(args.output).implementation()
     split = args.split is not None or args.test_trials is not None
     for path in args.files:
         for part in PARTS if split else (WHOLE,):
             refuse_same(_part_path(args.output, part), path)
     options = {k: x for k, x in vars(args).items() if k in ImportOptions.model_fields}
-    options["params"] = dict(_pair(x) for x in args.param)
+    options["params"] = named(args.param, "--param")
     if args.system is not None:
         from dhn.cli.user_system import resolve_system
 
@@ -147,10 +146,3 @@ def run(args: Arguments) -> Result:
 
 def _part_path(output: Path, part: str) -> Path:
     return output if part == "all" else output.with_name(f"{output.stem}-{part}{output.suffix}")
-
-
-def _pair(word: str) -> tuple[str, str]:
-    name, equals, text = word.partition("=")
-    if not equals:
-        raise UserError(f"--param expects NAME=VALUE, got {word!r}.")
-    return name, text
