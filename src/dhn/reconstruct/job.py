@@ -207,9 +207,8 @@ class Job:
         weight = weight.max(2)
         weight[:, 1:] = np.maximum(weight[:, 1:], between.max((2, 3), initial=0.0))
         last = (np.arange(1, weight.shape[1] + 1) * (weight > 0)).max(1)
-        return (
-            1 / np.sqrt(np.maximum(weight.max(1), 1e-30)) / self.change / np.maximum(last, 1) ** 2
-        )
+        noise = 1 / np.sqrt(np.maximum(weight.max(1), 1e-30))
+        return noise / self.change / np.maximum(last, 1) ** 2
 
     def bridged(
         self, rows: Int[np.ndarray, " k"], path: Found, gaussian: CodeGaussian
