@@ -4,10 +4,10 @@
     python benchmarks/mutants.py blocks 12   # those of a room, or of a number
 
 Each mutant changes one expression in a copy of the source. The few test files that concern it run
-first; only if these pass, the folders of its room follow: always what `make test` runs, up to the
-first failure. Number 0 is the source without a change, on which every file must pass. Results are
-kept in .cache/mutants.jsonl under a hash of the mutant, the source and the tests, so that only what
-has changed is run again.
+first; for those that pass all of these, the folders of its room follow: always what `make test`
+runs, up to the first failure. In the end the tests that failed run on the unchanged source, where
+they must pass. Results are kept in .cache/mutants.jsonl under a hash of the mutant, the source and
+the tests, so that only what has changed is run again.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ import resource
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 COPY = ROOT / ".cache" / "mutants"
@@ -191,41 +192,39 @@ def main(chosen: list[str]) -> int | str:
     known = {}
     if RESULTS.is_file():
         known = {x["key"]: x for x in map(json.loads, RESULTS.read_text().splitlines())}
-    found = []
-    for number, mutant in enumerate((_control(chosen), *MUTANTS)):
-        if not _is_chosen(number, mutant, chosen):
-            continue
-        key = _key(mutant)
-        if key not in known:
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            caught, how = _try(*mutant)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            known[key] = {"key": key, "caught": caught, "how": how, "cpu_seconds": round(spent)}
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(known[key]) + "\n")
-        caught, how = known[key]["caught"], f"{known[key]['how']} ({known[key]['cpu_seconds']} s)"
-        if number == 0:
-            if caught:
-                return f"the tests fail without a mutant: {how}"
-            continue
-        found.append(caught)
-        reason = "" if caught else REASONS.get(mutant[:2], "no reason is given")
-        sign = "caught  " if caught else "SURVIVED"
-        change = f"{mutant[1]!r} -> {mutant[2]!r}"
-        print(f"{number:2d} {sign} {mutant[0]}: {change} {how} {reason}", flush=True)
-    print(f"{sum(found)} of {len(found)} mutants caught; {sum(found[:60])} of the first 60")
-    return 0
+    numbers = [
+        number for number, mutant in enumerate(MUTANTS, 1)
+        if not chosen or str(number) in chosen or mutant[0].split("/")[0] in chosen
+    ]  # fmt: skip
+    found: dict[int, dict[str, Any]] = {}
+    for more in (False, True):
+        for number in numbers:
+            file, old, new, few = MUTANTS[number - 1]
+            if number in found and found[number]["caught"]:
+                continue
+            tests = MORE[file.split("/")[0]] if more else few
+            key = _key(file, old, new, tests)
+            if key not in known:
+                known[key] = {"key": key, **_try(file, old, new, tests)}
+                with RESULTS.open("a") as results:
+                    results.write(json.dumps(known[key]) + "\n")
+            found[number] = known[key]
+            _show(number, found[number])
+    caught = [found[number]["caught"] for number in numbers]
+    print(f"{sum(caught)} of {len(caught)} mutants caught; {sum(caught[:60])} of the first 60")
+    tests = {x["how"] for x in found.values() if x["caught"] and "::" in x["how"]}
+    right = _fails(tuple(sorted(tests))) if tests else {"caught": False, "how": ""}
+    print(f"the {len(tests)} tests that caught them pass without one: {not right['caught']}")
+    return f"{right['how']} fails without a mutant" if right["caught"] else 0
 
 
-def _is_chosen(number: int, mutant: Mutant, chosen: list[str]) -> bool:
-    return not (chosen and number) or str(number) in chosen or mutant[0].split("/")[0] in chosen
-
-
-def _control(chosen: list[str]) -> Mutant:
-    """No change, with the tests that concern the chosen mutants."""
-    tests = [x[3] for number, x in enumerate(MUTANTS, 1) if _is_chosen(number, x, chosen)]
-    return "", "", "", tuple(dict.fromkeys(test for group in tests for test in group))
+def _show(number: int, result: dict[str, Any]) -> None:
+    file, old, new, _ = MUTANTS[number - 1]
+    reason = "" if result["caught"] else REASONS.get((file, old), "")
+    sign = "caught  " if result["caught"] else "SURVIVED"
+    change = f"{old!r} -> {new!r}"
+    cost = f"({result['cpu_seconds']} s)"
+    print(f"{number:2d} {sign} {file}: {change} {result['how']} {cost} {reason}", flush=True)
 
 
 def _preload() -> None:
@@ -238,44 +237,39 @@ def _preload() -> None:
         importlib.import_module(name)
 
 
-def _key(mutant: Mutant) -> str:
-    file, old, new, tests = mutant
-    sources = [ROOT / "src" / "dhn" / file] if file else sorted((ROOT / "src").rglob("*.py"))
-    for test in (*tests, *_more(file)):
-        path = ROOT / test
+def _key(file: str, old: str, new: str, tests: tuple[str, ...]) -> str:
+    sources = [ROOT / "src" / "dhn" / file]
+    for path in (ROOT / test for test in tests):
         sources += sorted(path.rglob("*.py")) if path.is_dir() else [path]
     parts = [old, new, *(x.read_text() for x in sources)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
-def _more(file: str) -> tuple[str, ...]:
-    return MORE[file.split("/")[0]] if file else ()
-
-
-def _try(file: str, old: str, new: str, tests: tuple[str, ...]) -> tuple[bool, str]:
-    if not file:
-        return _fails(tests)
+def _try(file: str, old: str, new: str, tests: tuple[str, ...]) -> dict[str, Any]:
     target = COPY / "src" / "dhn" / file
     right = (ROOT / "src" / "dhn" / file).read_text()
     assert right.count(old) == 1, f"{file}: {old!r} stands there {right.count(old)} times"
     target.write_text(right.replace(old, new))
     try:
-        caught, how = _fails(tests)
-        return (caught, how) if caught else _fails(_more(file))
+        return _fails(tests)
     finally:
         target.write_text(right)
 
 
-def _fails(tests: tuple[str, ...]) -> tuple[bool, str]:
-    """Whether one of these tests fails, and which first."""
+def _fails(tests: tuple[str, ...]) -> dict[str, Any]:
+    """Whether one of these tests fails, which first, and the processor time until then."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     child = os.fork()
     if child == 0:
         _run(tests)
     _, status = os.waitpid(child, 0)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     output = (COPY / "output.txt").read_text().splitlines()
-    failed = [line for line in output if line.startswith(("FAILED", "ERROR"))]
+    failed = [x.split(" ", 1)[1] for x in output if x.startswith(("FAILED ", "ERROR "))]
     code = os.waitstatus_to_exitcode(status)
-    return code != 0, failed[0].split(" - ")[0] if failed else f"exit code {code}"
+    how = failed[0].split(" - ")[0] if failed else f"exit code {code}"
+    return {"caught": code != 0, "how": how, "cpu_seconds": round(spent)}
 
 
 def _run(tests: tuple[str, ...]) -> None:

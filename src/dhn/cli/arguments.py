@@ -7,8 +7,6 @@ from typing import Annotated
 import tyro
 from annotated_types import Ge, Gt, Lt
 
-from dhn.cli.outputs import check_output
-
 # Ranges are told by `annotated_types`, which pydantic checks: importing pydantic itself would
 # take a third of the time in which `dhn --help` answers.
 PositiveInt = Annotated[int, Ge(1)]
@@ -32,11 +30,6 @@ Output = Annotated[
 Data = Annotated[
     tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE", help="File of trajectories.")
 ]
-
-
-def check_writable(path: Path) -> None:
-    """`check_output` for a file of any ending."""
-    check_output(path)
 
 
 RunFolder = Annotated[

@@ -6,7 +6,8 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, RunFolder, Seed, check_writable, page_of
+from dhn.cli.arguments import Json, RunFolder, Seed, page_of
+from dhn.cli.outputs import PAGES, check_output
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
@@ -40,7 +41,7 @@ def run(args: Arguments) -> Result:
     """Export the model and what is known of its data."""
     output = args.output or page_of(args.run, "explorer.html")
     if args.output is not None or args.run.is_dir():
-        check_writable(output)
+        check_output(output, endings=PAGES)
 
     from dhn.cli.compilation import use_cache
     from dhn.cli.sources import training_states

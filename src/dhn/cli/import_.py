@@ -6,8 +6,8 @@ from typing import Annotated, Literal, final
 
 import tyro
 
-from dhn.cli.arguments import Json, Output, Seed, check_writable
-from dhn.cli.outputs import refuse_same
+from dhn.cli.arguments import Json, Output, Seed
+from dhn.cli.outputs import check_output, refuse_same, refuse_twice
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
@@ -116,8 +116,9 @@ def run(args: Arguments) -> Result:
     from dhn.files.foreign import PARTS, WHOLE, ImportOptions, run_import
     from dhn.files.loading import format_of
 
-    check_writable(args.output)
+    check_output(args.output)
     format_of(args.output).implementation()
+    refuse_twice(args.files)
     split = args.split is not None or args.test_trials is not None
     for path in args.files:
         for part in PARTS if split else (WHOLE,):

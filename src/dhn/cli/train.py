@@ -8,6 +8,7 @@ import tyro
 
 from dhn.checks import seconds
 from dhn.cli.arguments import Data, Json, PositiveInt, Seed
+from dhn.cli.outputs import refuse_twice
 from dhn.cli.result import Console, Result
 from dhn.cli.sources import describe, sibling
 from dhn.errors import UserError
@@ -89,7 +90,7 @@ def _train(args: Arguments) -> Result:
 
     from dhn.cli.compilation import use_cache
     from dhn.estimator import DHN, wants_mechanics
-    from dhn.estimator.storage import check_run_folder
+    from dhn.estimator.storage import check_begun, check_run_folder
     from dhn.files import open, read
     from dhn.files.stored import is_store
     from dhn.training.pools import Pooling
@@ -100,7 +101,11 @@ def _train(args: Arguments) -> Result:
         stored = None
     data = read(args.data) if stored is None else stored[:1]
     check_run_folder(args.output, args.resume)
+    if args.resume:
+        check_begun(args.output)
     held = _validation(args)
+    if held is not None:
+        refuse_twice((args.data, held))
     kept = None if held is None else read(held)
     notes = []
     if held is not None and args.validation is None:
@@ -199,6 +204,8 @@ def named_values(items: tuple[str, ...], flag: str) -> dict[str, Any]:
         name, equals, text = item.partition("=")
         if not equals or not name:
             raise UserError(f"{flag} takes NAME=VALUE, such as width=64; got {item!r}.")
+        if name in found:
+            raise UserError(f"{flag} names {name!r} twice; keep one of them.")
         try:
             found[name] = json.loads(text)
         except ValueError:

@@ -11,6 +11,10 @@ from dhn.errors import UserError
 from dhn.systems.system import System
 
 
+LARGEST = 1e100
+"""No quantity is larger, whatever its unit; squares of larger numbers overflow."""
+
+
 def generator(seed: int, purpose: str) -> np.random.Generator:
     """A stream of its own for every purpose.
 
@@ -83,6 +87,8 @@ def draw(spec: Any, count: int, seed: int, name: str) -> np.ndarray:
         raise UserError(
             f"'{name}' must be a finite number, a (low, high) pair or an array; got {spec!r}."
         )
+    if np.abs(value).max(initial=0.0) > LARGEST:
+        raise UserError(f"'{name}' must be between -{LARGEST:g} and {LARGEST:g}; got {spec!r}.")
     if value.ndim == 0:
         return np.full(count, value)
     if isinstance(spec, tuple):

@@ -18,7 +18,7 @@ from dhn.systems.faults import check_faults, holes, noise_levels, thin
 from dhn.systems.library import BUILT_IN
 from dhn.systems.probe import check_functions
 from dhn.systems.registry import get_system
-from dhn.systems.sampling import draw, draw_initial, draw_params, generator
+from dhn.systems.sampling import LARGEST, draw, draw_initial, draw_params, generator
 from dhn.systems.system import System
 from dhn.trajectories.container import Trajectories
 
@@ -140,8 +140,10 @@ def _grid(system: System, times, time_step, steps, count: int) -> np.ndarray:
     if times is None:
         step = system.time_step if time_step is None else time_step
         number = system.steps if steps is None else whole("steps", steps, 0)
-        if not (np.isfinite(step) and step > 0):
-            raise UserError(f"time_step must be positive; got {step}.")
+        if not 1 / LARGEST < step < LARGEST:
+            raise UserError(
+                f"time_step must be between {1 / LARGEST:g} and {LARGEST:g}; got {step}."
+            )
         return np.arange(number + 1) * np.float64(step)
     if time_step is not None or steps is not None:
         raise UserError("give times, or time_step and steps; not both.")

@@ -95,6 +95,7 @@ def map_columns(source: Source, options: ImportOptions) -> Mapped:
             )
         partners[key] = _numbers(table, others, options) if others else None
         units |= _units(source, [f"{key}_{x}" for x in found.names], others)
+    _refuse_twice(refs, table)
     whole = Run(source.label, clock.t, found.q, partners["v"], partners["p"], None, table.row)
     runs = []
     for label, rows in trials(table, refs.trial, source.label, clock.t):
@@ -110,10 +111,17 @@ def map_columns(source: Source, options: ImportOptions) -> Mapped:
         units=units,
         angles=found.angles,
         notes=(*source.notes, *clock.notes, *found.notes),
-        warnings=(*source.warnings, *found.warnings),
+        warnings=(*source.warnings, *_unused_times(table, options), *found.warnings),
         outside=int((~inside).sum()),
         unit_stated=clock.stated,
     )
+
+
+def _unused_times(table: Table, options: ImportOptions) -> tuple[str, ...]:
+    times = [x for x in table.columns if x.casefold() in TIME_NAMES]
+    if options.rate is None or not times:
+        return ()
+    return (f"times follow from the rate, not from the column {times[0]!r}; leave rate out",)
 
 
 def _from_markers(
@@ -166,6 +174,20 @@ def _recognise(source: Source, options: ImportOptions) -> _Refs:
     if options.positions_only:
         v, p = (), ()
     return _Refs(time, trial or roles.trajectory, q, options.v or v, options.p or p)
+
+
+def _refuse_twice(refs: _Refs, table: Table) -> None:
+    """One column has one meaning."""
+    meant: dict[str, str] = {}
+    given = {"time": () if refs.time is None else (refs.time,), "q": refs.q, "v": refs.v, "p": refs.p}
+    for role, some in given.items():
+        for _, column in expand(some, table):
+            if column in meant:
+                raise UserError(
+                    f"the column {column!r} is named twice, as {meant[column]} and {role}; name "
+                    f"another one."
+                )
+            meant[column] = role
 
 
 def _numbers(
