@@ -36,8 +36,9 @@ format: $(READY)  ## mend the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(READY)  ## the documentation site into site/, strictly and without the network
+docs: $(READY)  ## the documentation site into site/, strictly and without the network, by both builders
 	$(BIN)/python examples/live.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" zensical build --strict --clean
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 tutorials: $(READY)  ## every tutorial of the documentation, run as it stands
