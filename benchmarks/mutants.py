@@ -232,7 +232,7 @@ def _preload() -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     importlib.import_module("conftest")  # sets the environment that JAX reads
     del sys.modules["conftest"]
-    for name in ("jax", "jax.numpy", "equinox", "optimistix", "optax", "pytest", "beartype",
+    for name in ("jax", "jax.numpy", "equinox", "diffrax", "optax", "pytest", "beartype",
                  "hypothesis", "pydantic", "scipy.linalg", "scipy.special"):  # fmt: skip
         importlib.import_module(name)
 

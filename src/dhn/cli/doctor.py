@@ -6,7 +6,7 @@ from typing import Any, final
 from dhn.cli.arguments import Json, Positive, Seed
 from dhn.cli.result import Console, Result
 
-PACKAGES = ("dhn", "jax", "jaxlib", "equinox", "optax", "diffrax", "optimistix", "numpy", "scipy")
+PACKAGES = ("dhn", "jax", "jaxlib", "equinox", "optax", "diffrax", "numpy", "scipy")
 EXTRAS = (
     "pandas",
     "xarray",

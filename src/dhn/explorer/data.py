@@ -47,7 +47,7 @@ def export_region(data: Trajectories, scaler: Scaler) -> dict[str, Any]:
 
 def _momenta(data: Trajectories) -> np.ndarray:
     if data.momenta is None:
-        raise UserError("the explorer shows states; these data have neither momenta nor velocities.")
+        raise UserError("the explorer shows states; these data have no momenta or velocities.")
     return data.momenta
 
 

@@ -33,12 +33,6 @@ def register_model(kind: str, config: type[Config], model: Any) -> None:
 def build_model(config: Any, context: ModelContext, key: Key[Array, ""]) -> AbstractModel:
     """Fresh weights for any configuration; a `UserError` if they do not fit into memory."""
     skeleton(config, context)
-    return _build(config, context, key)
-
-
-@eqx.filter_jit
-def _build(config: Any, context: ModelContext, key: Key[Array, ""]) -> AbstractModel:
-    """One compiled program, instead of one for every operation on every shape of a layer."""
     return _entry(config.kind)[1].build(config, context, key)
 
 

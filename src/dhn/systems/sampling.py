@@ -10,7 +10,6 @@ import numpy as np
 from dhn.errors import UserError
 from dhn.systems.system import System
 
-
 LARGEST = 1e100
 """No quantity is larger, whatever its unit; squares of larger numbers overflow."""
 

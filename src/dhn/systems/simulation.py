@@ -1,5 +1,6 @@
 """`simulate`: trajectories of a system, accurate to about 1e-10, many at a time."""
 
+import contextlib
 import functools
 import os
 import queue
@@ -13,6 +14,7 @@ import numpy as np
 
 from dhn.checks import whole
 from dhn.errors import UserError
+from dhn.kept import Unkept, keeping, traced
 from dhn.memory import check_memory
 from dhn.systems.faults import check_faults, holes, noise_levels, thin
 from dhn.systems.library import BUILT_IN
@@ -236,8 +238,13 @@ def _compile(system: System, size: int, length: int):
     state = array(size, system.dim)
     params = {name: array(size) for name in system.params}
     shapes = (state, state, params, array(size), array(size, length), array(), array())
+    solve = functools.partial(_solve_chunk, system)
     with jax.enable_x64(True):
-        return jax.jit(functools.partial(_solve_chunk, system)).lower(*shapes).compile()
+        # A system of the user's may be another one under the same name.
+        if system in BUILT_IN and keeping():
+            with contextlib.suppress(Unkept):
+                solve = traced(solve, shapes, f"simulation of {system.name}")
+        return jax.jit(solve).lower(*shapes).compile()
 
 
 def _solve_chunk(system: System, q0, p0, params, gamma, times, rtol, atol):

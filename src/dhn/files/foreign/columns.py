@@ -179,7 +179,12 @@ def _recognise(source: Source, options: ImportOptions) -> _Refs:
 def _refuse_twice(refs: _Refs, table: Table) -> None:
     """One column has one meaning."""
     meant: dict[str, str] = {}
-    given = {"time": () if refs.time is None else (refs.time,), "q": refs.q, "v": refs.v, "p": refs.p}
+    given = {
+        "time": () if refs.time is None else (refs.time,),
+        "q": refs.q,
+        "v": refs.v,
+        "p": refs.p,
+    }
     for role, some in given.items():
         for _, column in expand(some, table):
             if column in meant:
