@@ -172,7 +172,6 @@ COMMANDS = [
         ("--log run", "the log run cannot be written: Is a directory"),
     )),
     ("simulate Single_Pendulum -o o.npz", "Did you mean 'single_pendulum'?"),
-    ("simulate kepler -o o.npz --param m1=0", "determine no momenta"),
     ("simulate nowhere.py:a -o o.npz", "there is no file nowhere.py"),
     ("simulate syntax.py:a -o o.npz", "syntax.py, line 1:"),
     ("simulate missing.py:a -o o.npz", "missing.py, line 1: No module named 'nothere_at_all'"),

@@ -23,7 +23,7 @@ def get_system(system: "str | System") -> System:
     """
     if isinstance(system, System):
         return system
-    if system in _BY_NAME:
+    if isinstance(system, str) and system in _BY_NAME:
         return _BY_NAME[system]
     close = difflib.get_close_matches(str(system).lower(), SYSTEMS, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
@@ -39,6 +39,8 @@ def register(system: System) -> System:
     Returns:
         The same system.
     """
+    if not isinstance(system, System):
+        raise UserError(f"only a dhn.System can be registered; got {type(system).__name__}.")
     if system.name in _BY_NAME and _BY_NAME[system.name] is not system:
         raise UserError(f"a system named '{system.name}' exists already; give yours another name.")
     if system.name not in _BY_NAME:
