@@ -14,7 +14,8 @@ second call and of the first one, by the processor and (in brackets) by the cloc
 the first call is in a new process without compiled programs. The second table compares the smoother
 with the paper's denoising, for a model of the preset `blocks`.
 
-Models and one JSON file a cell are kept in FOLDER; a run that was interrupted goes on.
+Models and one JSON file a cell are kept in FOLDER; a run that was interrupted goes on, and
+`--so-far` prints the table of what is there.
 """
 
 import argparse
@@ -335,6 +336,7 @@ def main() -> None:
     parser.add_argument("--budget", default="1m")
     parser.add_argument("--keep", type=Path, required=True, help="folder for models and results")
     parser.add_argument("--fresh", action="store_true", help="each cell in a new process")
+    parser.add_argument("--so-far", action="store_true", help="only print what FOLDER has")
     parser.add_argument("--cell", nargs=4, help="one cell: system, seed, task, preset")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -342,6 +344,9 @@ def main() -> None:
     if args.cell is not None:
         system, seed, name, preset = args.cell
         cell(args.keep, args.budget, system, int(seed), name, preset)
+        return
+    if args.so_far:
+        table([json.loads(file.read_text()) for file in args.keep.glob("*-default-*.json")])
         return
     rows, compared = [], []
     for seed in range(args.seeds):

@@ -1,5 +1,8 @@
 """The one exception that means: the input, not the program, is at fault."""
 
+import difflib
+from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +14,29 @@ class UserError(ValueError):
 
     The command line prints it without a traceback and exits with code 2.
     """
+
+
+COMPARED = 1000  # names that a misspelt one is compared with; each takes about 0.1 ms
+
+
+def did_you_mean(word: object, names: Iterable[str], form: str = " Did you mean {!r}?") -> str:
+    """A hint at the name most like `word`, or an empty text.
+
+    Arguments:
+        word: What was given.
+        names: What there is.
+        form: Of the hint.
+
+    Returns:
+        ` Did you mean 'theta'?`
+    """
+    lower = {name.lower(): name for name in islice(names, COMPARED)}
+    found = difflib.get_close_matches(str(word).lower(), lower, n=1)
+    return form.format(lower[found[0]]) if found else ""
+
+
+NEAR = " (did you mean {!r}?)"
+"""The hint of `did_you_mean` inside a sentence."""
 
 
 def first_mistake(error: "pydantic.ValidationError", name: str | None = None) -> str:

@@ -44,6 +44,12 @@ def size_text(count: float | int) -> str:
     return f"{count / 1e3:.3g} kB"
 
 
+def disk_size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(x.stat().st_size for x in files if x.is_file())
+
+
 def _kernel() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()

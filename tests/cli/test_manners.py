@@ -15,10 +15,10 @@ import pytest
 
 import dhn
 from dhn.cli import COMMANDS, load, main
-from dhn.cli.failure import describe
 from dhn.cli.logs import logging_to
-from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.outputs import TRAJECTORIES, check_output, save_pieces
 from dhn.cli.parsing import parse
+from dhn.cli.result import describe
 from dhn.cli.waiting import progress_text, waiting
 from dhn.errors import UserError
 from dhn.files import FORMATS
@@ -102,7 +102,7 @@ def test_outputs_that_are_fine(tmp_path):
 def test_a_result_that_cannot_be_written_is_kept_elsewhere(tmp_path):
     data = dhn.Trajectories(q=np.ones((1, 2, 1)), t=[0.0, 1.0])
     with pytest.raises(UserError, match=r"does not exist.* The result is in \S+ instead\.") as told:
-        save_result(data, tmp_path / "gone" / "x.npz")
+        save_pieces([data], tmp_path / "gone" / "x.csv", 1)
     other = Path(str(told.value).split(" is in ")[1].split(" instead")[0])
     assert dhn.read(other).equals(data)
     shutil.rmtree(other.parent)

@@ -37,7 +37,7 @@ def test_importing_dhn_is_light():
 def test_questions_load_no_plotting_and_no_optimiser():
     """Forecasts answer sooner without the libraries that only training and reports need."""
     slow = ("matplotlib", "optax", "diffrax", "scipy.signal", "scipy.optimize", "pandas")
-    code = "import sys, dhn.cli.compilation, dhn.estimator, dhn.files, dhn.evaluation.metrics\n"
+    code = "import sys, dhn.cli.asking, dhn.estimator, dhn.files, dhn.evaluation.metrics\n"
     code += f"print([m for m in {slow!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stdout + done.stderr

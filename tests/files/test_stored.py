@@ -11,7 +11,7 @@ from dhn.errors import UserError
 from dhn.files import read, write
 from dhn.files.stored import writing
 from dhn.systems import simulate
-from dhn.systems.pieces import PIECE, simulate_pieces
+from dhn.systems.simulation import PIECE, simulate_pieces
 from dhn.trajectories import Trajectories
 
 pytest.importorskip("zarr")
@@ -122,7 +122,7 @@ def test_one_line_for_what_is_not_there(tmp_path, monkeypatch):
 
 
 def test_simulation_in_pieces(monkeypatch):
-    monkeypatch.setattr("dhn.systems.pieces.PIECE", 4)
+    monkeypatch.setattr("dhn.systems.simulation.PIECE", 4)
     parts = list(simulate_pieces("single_pendulum", 10, seed=5, steps=4, noise=0.1, gaps=0.2))
     assert [len(x) for x in parts] == [4, 4, 2] and PIECE == 4096
     whole = simulate("single_pendulum", 4, seed=5, steps=4, noise=0.1, gaps=0.2)

@@ -9,9 +9,12 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from dhn.mechanics import fit_mechanics
+from dhn.mechanics.bands import independent_windows
 from dhn.mechanics.layout import Layout
 from dhn.mechanics.likelihood import Entries
+from dhn.mechanics.rows import Run
 from dhn.mechanics.scoring import Scored, drawn
+from dhn.mechanics.windows import Windows
 from dhn.trajectories import Trajectories
 
 DAMPING, STEP, NOISE = 0.05, 0.05, 0.002
@@ -88,6 +91,24 @@ def test_bands_hold_their_share_of_new_measurements_at_every_horizon(oscillator)
         least, most = binom.interval(0.99, count, level)
         for horizon in (1, 6, 13, 31, 63):
             assert least <= held[horizon - 1] <= most
+
+
+def test_windows_count_by_how_their_errors_are_correlated():
+    count, step = 400, 0.1
+    pieces = [Run(0, step * np.array([k]), *[np.zeros((1, 1))] * 2, np.zeros(1, int))
+              for k in range(count)]  # fmt: skip
+    ahead = step * np.arange(1, 101)
+    windows = Windows(
+        pieces, [np.zeros(100, int)] * count, 32, np.zeros((count, 100, 1)), ("run",) * count, ahead
+    )
+    white = np.random.default_rng(0).normal(size=(count + 99, 1))
+    assert independent_windows(windows, white[:count], 10.0) > 0.7 * count
+    smooth = np.convolve(white[:, 0], np.ones(20) / 20, "valid")[:count, None]
+    # The variance of a mean of n of these is that of n / 20 independent ones.
+    assert 10 < independent_windows(windows, smooth, 10.0) < 40
+    still = np.ones((count, 1)) + np.linspace(0, 1e-6, count)[:, None]
+    apart = 40.0 / 10.4  # starts over 40 units of time, each forecast 10 and four steps long
+    assert independent_windows(windows, still, 10.0) == pytest.approx(apart, rel=0.2)
 
 
 def test_coefficients_are_drawn_from_their_distribution():

@@ -389,7 +389,7 @@ COMMANDS = [
         ("--over seed=0..999/999 --over width=1..99/99", "at most 10000 cells; got 98901"),
         ("--over width=8,9 --random 99999999", "at most 10000 cells; got 99999999"),
         ("--over learning_rate=log:0..1 --random 3", "a range is LOW..HIGH with LOW < HIGH"),
-        ("--over width=8 --over width=16", "every swept option is named once; got width, width"),
+        ("--over width=8 --over width=16", "--over names 'width' twice; keep one of them"),
         ("--over width=8 --set width=16", "width is swept and set for all cells at once"),
         ("--over width=8 --preset foo", "unknown preset 'foo'"),
         ("--over width=8 --workers 0", "--workers should be greater than or equal to 1"),

@@ -8,8 +8,9 @@ import pytest
 from tests.reconstruct.oscillator import TIME_STEP, exact_model, exact_states, prior
 
 from dhn.codes.autodecode import CodePrior
-from dhn.reconstruct.engine import padded_length, reconstruct
-from dhn.reconstruct.guess import Examples
+from dhn.reconstruct.engine import reconstruct
+from dhn.reconstruct.guess import Examples, bridges
+from dhn.reconstruct.job import padded_length
 from dhn.reconstruct.knowledge import EXACT, Knowledge
 from dhn.reconstruct.posterior import Result
 
@@ -190,6 +191,26 @@ def test_motion_that_the_model_cannot_explain_is_called_a_poor_fit():
         knowledge(), square, np.ones(square.shape, bool), np.full(square.shape, 1e-3)
     )
     assert (found.result != Result.OK).all()
+
+
+def test_splines_bridge_a_motion_that_the_model_does_not_explain():
+    """No worse than the splines, bands that hold, and nothing changes for what the model knows."""
+    t = TIME_STEP * np.arange(STATES)
+    alien = np.stack([np.sin(2 * t + 1), np.cos(3 * t)], axis=-1)
+    values = np.concatenate([truth()[:2], alien[None]])
+    seen = np.zeros(values.shape, bool)
+    seen[:, ::4] = True
+    none = np.zeros(values.shape)
+    found = reconstruct(knowledge(), values, seen, none)
+    assert found.result.tolist() == [Result.OK, Result.OK, Result.POOR_FIT]
+    splines, deviation = bridges(values, seen, none)
+    error, expected = (np.abs(x[2] - alien)[~seen[2]] for x in (found.states, splines))
+    assert np.sqrt(np.mean(error**2)) < 1.1 * np.sqrt(np.mean(expected**2))
+    assert 0.3 < np.sqrt(np.mean((expected / deviation[2][~seen[2]]) ** 2)) < 2
+    assert (error / found.deviation[2][~seen[2]] < 4).all()
+    alone = reconstruct(knowledge(), values[:2], seen[:2], none[:2])
+    np.testing.assert_allclose(found.states[:2], alone.states, atol=1e-12)
+    np.testing.assert_allclose(found.deviation[:2], alone.deviation, rtol=1e-8)
 
 
 def test_one_state_does_not_identify_the_code():

@@ -12,7 +12,8 @@ import threading
 import jax
 import numpy as np
 from tests.reconstruct.test_engine import PHASES, STATES, knowledge, truth
-from dhn.reconstruct.engine import BATCH, reconstruct
+from dhn.reconstruct.engine import reconstruct
+from dhn.reconstruct.job import BATCH
 
 count = 2 * BATCH
 states = truth(np.linspace(0.7, 1.3, count), 129, np.linspace(0, 6, count))

@@ -122,11 +122,11 @@ def test_a_picture_is_whole_or_not_there(oscillators, tmp_path, monkeypatch):
         save(figure(oscillators), tmp_path / "a.bmp")
 
     def half(file, **_):
-        file.write(b"half")
+        file.write_bytes(b"half")
         raise OSError("disk full")
 
     broken = figure(oscillators)
     monkeypatch.setattr(broken, "savefig", half)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(UserError, match=r"b\.png cannot be written: disk full"):
         save(broken, tmp_path / "b.png")
     assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
 
-from dhn.errors import UserError
+from dhn.errors import NEAR, UserError, did_you_mean
 
 COMMANDS = (
     "systems",
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (Exception, KeyboardInterrupt) as error:
-        from dhn.cli.failure import explain
+        from dhn.cli.result import explain
 
         return explain(error, as_json="--json" in argv)
     finally:
@@ -95,16 +95,16 @@ def _dispatch(argv: list[str]) -> int:
         print(f"dhn {version('dhn')}")
         return 0
     if argv[0] == "--completion":
-        from dhn.cli.completion import completion
+        from dhn.cli.parsing import completion
 
         print(completion(argv[1] if len(argv) > 1 else "", COMMANDS, load))
         return 0
-    from dhn.cli.parsing import closest, parse
+    from dhn.cli.parsing import parse
 
     command, *rest = argv
     if command not in COMMANDS:
         raise UserError(
-            f"there is no command {command!r}{closest(command, COMMANDS)}; "
+            f"there is no command {command!r}{did_you_mean(command, COMMANDS, NEAR)}; "
             f"the commands are {', '.join(COMMANDS)}."
         )
     module = load(command)

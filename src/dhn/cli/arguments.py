@@ -1,13 +1,21 @@
 """The arguments that commands share, so that they are named and explained alike everywhere."""
 
+import contextlib
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
-# Ranges are told by `annotated_types`, which pydantic checks: importing pydantic itself would
+from dhn.checks import seconds
+from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from dhn.jobs.executor import AbstractExecutor
+
+# Ranges are stated by `annotated_types`, which pydantic checks: importing pydantic itself would
 # take a third of the time in which `dhn --help` answers.
 PositiveInt = Annotated[int, Ge(1)]
 Positive = Annotated[float, Gt(0), Lt(math.inf)]
@@ -41,7 +49,71 @@ RunFolder = Annotated[
 ]
 
 
+def named(words: Sequence[str], flag: str, rule: str = "expects NAME=VALUE,") -> dict[str, str]:
+    """The texts of options such as `--set width=64`, by name; the last of the same name wins."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, found[name] = word.partition("=")
+        if not name or not equals:
+            raise UserError(f"{flag} {rule} got {word!r}.")
+    return found
+
+
+def named_values(words: Sequence[str], flag: str) -> dict[str, Any]:
+    """`named`, with values that are JSON where they can be, else text."""
+    import json
+
+    rule = "takes NAME=VALUE, such as width=64;"
+    found: dict[str, Any] = dict(named(words, flag, rule))
+    for name, text in found.items():
+        with contextlib.suppress(ValueError):
+            found[name] = json.loads(text)
+    return found
+
+
 def page_of(run: Path, name: str) -> Path:
     """Where a page about a run goes: into its folder, or here for a model of the package."""
     package, _, model = str(run).partition("pretrained:")
     return Path(f"{model}-{name}") if model and not package else run / name
+
+
+Executor = Annotated[
+    Literal["local", "slurm"],
+    tyro.conf.arg(help="Processes of this machine, or job arrays of a SLURM cluster."),
+]
+Workers = Annotated[
+    PositiveInt,
+    Le(4096),
+    tyro.conf.arg(metavar="INT", help="Local processes, of one thread each."),
+]
+Partition = Annotated[
+    str | None, tyro.conf.arg(metavar="NAME", help="Partition of the SLURM jobs.")
+]
+JobTime = Annotated[
+    str,
+    tyro.conf.arg(
+        metavar="TIME",
+        help="Limit of a SLURM job (30m, 4h); a job near it saves itself and queues again.",
+    ),
+]
+ArrayLimit = Annotated[
+    PositiveInt, tyro.conf.arg(metavar="INT", help="Jobs of a SLURM array that run at a time.")
+]
+
+
+def make_executor(args: Any) -> "AbstractExecutor":
+    """What these options name; those of the other executor must be left at their defaults."""
+    minutes = math.ceil(seconds("--time", args.time) / 60)
+    if args.executor == "slurm":
+        if args.workers != 2:
+            raise UserError("--workers belongs to local processes; with SLURM use --array-limit.")
+        from dhn.jobs.slurm import SlurmExecutor
+
+        return SlurmExecutor(
+            args.output, minutes=minutes, partition=args.partition, array_limit=args.array_limit
+        )
+    if args.partition is not None or args.time != "1h" or args.array_limit != 256:
+        raise UserError("--partition, --time and --array-limit belong to --executor slurm.")
+    from dhn.jobs.local import LocalExecutor
+
+    return LocalExecutor(args.output, args.workers)

@@ -33,7 +33,7 @@ def run(args: Arguments) -> Result:
     """Train, then complete new trajectories twice: the second time nothing is compiled."""
     import time
 
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import use_cache
     from dhn.estimator import DHN
     from dhn.systems import simulate
 

@@ -45,7 +45,7 @@ def run(args: Arguments) -> Result:
     import contextlib
     import itertools
 
-    from dhn.cli.parts import PART
+    from dhn.cli.asking import PART
     from dhn.cli.waiting import waiting
     from dhn.files.pieces import open_pieces
 

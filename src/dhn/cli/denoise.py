@@ -6,7 +6,7 @@ from typing import Annotated, Any, final
 import tyro
 
 from dhn.cli.arguments import Data, Json, Output, Positive, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, check_output, save_result
+from dhn.cli.asking import Answers
 from dhn.cli.result import Console, Result
 
 
@@ -29,32 +29,33 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Reconstruct every state from all measurements."""
-    check_output(args.output, inputs=(args.data,), endings=TRAJECTORIES)
+    answers = Answers(args, "denoising")
 
     import numpy as np
 
-    from dhn.cli.compilation import open_run
-    from dhn.cli.parts import in_parts
-    from dhn.cli.waiting import waiting
-    from dhn.files.pieces import InMemory
-    from dhn.trajectories import Trajectories
+    moved: list[np.ndarray] = []
+    filled = 0
+    with answers.opened() as (model, data):
+        noise = None
+        if args.noise is not None:
+            whole = data.rows(0, len(data))
+            momenta = np.zeros_like(whole.q) if whole.momenta is None else whole.momenta
+            parts = (whole.q[whole.known], momenta[whole.known])
+            noise = args.noise * np.stack([np.nanstd(x, axis=0) for x in parts])
 
-    model, data = open_run(args.run, args.data)
-    noise = None
-    if args.noise is not None:
-        momenta = np.zeros_like(data.q) if data.momenta is None else data.momenta
-        parts = (data.q[data.known], momenta[data.known])
-        noise = args.noise * np.stack([np.nanstd(x, axis=0) for x in parts])
-    with waiting("denoising", enabled=not args.json) as report:
-        ask = lambda part, _: model.denoise(part, noise=noise)  # noqa: E731
-        found = Trajectories.concatenate(list(in_parts(InMemory(data), ask, report)))
-    save_result(found, args.output)
-    moved = np.sqrt(np.nanmean((found.q - data.q)[data.known] ** 2, axis=0))
-    values: dict[str, Any] = {
-        "output": str(args.output),
-        "trajectories": len(found),
-        "filled": int((~data.known).sum()),
-        "moved": dict(zip(data.names, moved.tolist(), strict=True)),
+        def clean(part, _):
+            nonlocal filled
+            found = model.denoise(part, noise=noise)
+            moved.append((found.q - part.q)[part.known] ** 2)
+            filled += int((~part.known).sum())
+            return found
+
+        answers.write(data, clean)
+        names = data.rows(0, 1).names
+    size = np.sqrt(np.nanmean(np.concatenate(moved), axis=0))
+    values = answers.values() | {
+        "filled": filled,
+        "moved": dict(zip(names, size.tolist(), strict=True)),
     }
     return Result(values, lambda console: _draw(console, values))
 

@@ -1,10 +1,12 @@
 """`dhn doctor`: what is installed here, and whether it works; to be pasted into a report."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any, final
 
 from dhn.cli.arguments import Json, Positive, Seed
 from dhn.cli.result import Console, Result
+from dhn.memory import disk_size
 
 PACKAGES = ("dhn", "jax", "jaxlib", "equinox", "optax", "diffrax", "numpy", "scipy")
 EXTRAS = (
@@ -43,7 +45,7 @@ def run(args: Arguments) -> Result:
     import os
     import platform
 
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import use_cache
 
     use_cache()
     import jax
@@ -58,7 +60,7 @@ def run(args: Arguments) -> Result:
         "cores": os.cpu_count(),
         "devices": devices,
         "gpu": any(x.platform in ("gpu", "cuda", "rocm") for x in jax.devices()),
-        "cache": {"folder": str(cache), "megabytes": _megabytes(str(cache))},
+        "cache": {"folder": str(cache), "megabytes": disk_size(Path(str(cache))) / 1e6},
         "self_test": test,
         "healthy": all(step["ok"] for step in test),
     }
@@ -75,12 +77,6 @@ def _versions(packages: tuple[str, ...]) -> dict[str, str | None]:
         except PackageNotFoundError:
             found[name] = None
     return found
-
-
-def _megabytes(folder: str) -> float:
-    from pathlib import Path
-
-    return sum(x.stat().st_size for x in Path(folder).rglob("*") if x.is_file()) / 1e6
 
 
 def _self_test(timeout: float, seed: int) -> list[dict[str, Any]]:

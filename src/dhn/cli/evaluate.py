@@ -8,7 +8,7 @@ import tyro
 
 from dhn.cli.arguments import Data, Json, PositiveInt, RunFolder, Seed
 from dhn.cli.outputs import PICTURES, check_output
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Arguments:
     observe: PositiveInt = 16
     """States of each trajectory that the model may see."""
     ahead: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
-    """Forecast so many states from many starting points."""
+    """States to forecast from many starting points."""
     plot: Annotated[Path | None, tyro.conf.arg(metavar="PICTURE")] = None
     """Draw prediction over truth, phase portrait, energy and errors into this file."""
     seed: Seed = 0
@@ -49,11 +49,12 @@ def run(args: Arguments) -> Result:
     """Complete every trajectory from its first states and measure the rest."""
     import time
 
-    from dhn.cli.compilation import open_run
+    from dhn.cli.asking import open_run
     from dhn.cli.sources import recall
     from dhn.cli.waiting import waiting
     from dhn.evaluation.trial import horizons, try_out
     from dhn.evaluation.uncertainty import coverage, crps
+    from dhn.reports.verdict import warning
 
     if args.plot is not None:
         check_output(args.plot, inputs=(args.data,), endings=PICTURES)
@@ -101,30 +102,26 @@ def run(args: Arguments) -> Result:
     values["coverage"] = coverage(found, trial.truth)
     values["crps"] = crps(found, trial.truth)
     values["valid_until"] = trial.valid_until()
+    values["warning"] = warning(trial)
     values["blocks"] = None if trial.blocks is None else trial.blocks.summary()
     if args.plot is not None:
-        from dhn.reports.forecast import figure
+        from dhn.reports.run_figures import median_figure
         from dhn.reports.style import save
 
         title = f"{args.run}: {args.observe} states seen, {len(metrics.steps)} predicted"
-        save(figure(found, trial.truth, metrics, title), args.plot)
+        save(median_figure(found, trial.truth, metrics, title), args.plot)
         values["plot"] = str(args.plot)
     return Result(values, lambda console: _draw(console, values, trial.blocks))
 
 
 def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | None") -> None:
-    from rich.table import Table
-
-    table = Table("states ahead", "MSE of q", "persistence", "MSE of energy", box=None)
-    for horizon, row in values["horizons"].items():
-        energy = row["energy_mse"]
-        table.add_row(
-            str(horizon),
-            f"{row['mse']:.3g}",
-            f"{row['persistence']:.3g}",
-            "" if energy is None else f"{energy:.3g}",
-        )
-    console.print(table)
+    if values["warning"] is not None:
+        console.print(values["warning"], soft_wrap=True)
+    rows = [
+        (str(horizon), *("" if x is None else f"{x:.3g}" for x in row.values()))
+        for horizon, row in values["horizons"].items()
+    ]
+    draw_table(console, ("states ahead", "MSE of q", "persistence", "MSE of energy"), rows)
     _draw_periods(console, values)
     console.print(
         f"mean {values['mse']:.3g}, median trajectory {values['median']:.3g}, worst "
@@ -152,13 +149,11 @@ def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | 
 
 def _draw_periods(console: Console, values: dict[str, Any]) -> None:
     """Root mean square errors in the data's units, beside the rivals'."""
-    from rich.table import Table
-
     rivals = [name for name in values["periods"][0] if name not in NOT_RIVALS]
-    table = Table("ahead", "states", "RMS of q", *rivals, box=None)
-    for row in values["periods"]:
-        numbers = (row["forecast"], *(row[name] for name in rivals))
-        table.add_row(row["ahead"], str(row["states"]), *(f"{x:.3g}" for x in numbers))
-    console.print(table)
+    rows = [
+        (row["ahead"], str(row["states"]), *(f"{row[name]:.3g}" for name in ("forecast", *rivals)))
+        for row in values["periods"]
+    ]
+    draw_table(console, ("ahead", "states", "RMS of q", *rivals), rows)
     if values["period"] is not None:
         console.print(f"{values['forecasts']} forecasts; period {values['period']:.3g}")

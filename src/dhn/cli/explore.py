@@ -43,7 +43,7 @@ def run(args: Arguments) -> Result:
     if args.output is not None or args.run.is_dir():
         check_output(output, endings=PAGES)
 
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import use_cache
     from dhn.cli.sources import training_states
     from dhn.cli.waiting import waiting
     from dhn.estimator import load

@@ -7,7 +7,8 @@ from annotated_types import Ge
 
 from dhn.checks import whole
 from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
+from dhn.cli.asking import PART, Answers, draw_warning
+from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
@@ -34,42 +35,29 @@ class Arguments:
     steps: PositiveInt = 112
     """States to predict after them."""
     samples: Annotated[int, Ge(0)] = 0
-    """Draw so many paths for the quantiles; 0 takes them from the linearised posterior."""
+    """Paths to draw for the quantiles; 0 takes them from the linearised posterior."""
     seed: Seed = 0
     json: Json = False
 
 
 def run(args: Arguments) -> Result:
     """Fit a code to each observed prefix, slide the model forward, write the joined states."""
-    check_output(args.output, inputs=(args.data,), endings=(*TRAJECTORIES, ZARR))
-
-    import time
+    answers = Answers(args, "forecasting")
 
     import numpy as np
 
-    from dhn.cli.compilation import open_model
-    from dhn.cli.parts import PART, in_parts
-    from dhn.cli.waiting import waiting
     from dhn.estimator.answers import check_room, extended, keep_known
-    from dhn.estimator.reconstruction import warning
-    from dhn.evaluation.metrics import Metrics, compare, joined, units_of
-    from dhn.files.pieces import open_pieces
+    from dhn.evaluation.metrics import compare, units_of
     from dhn.trajectories.validity import Validity, forecast_validity
 
-    fit: list[np.ndarray] = []
-    result: list[Any] = []
-    ids: list[str] = []
-    metrics: list[Metrics] = []
     valid: list[Validity] = []
     unit: set[str] = set()
-    with open_pieces(args.data) as data:
+    with answers.opened() as (model, data):
         if data.states < args.observe:
             raise UserError(
                 f"--observe {args.observe}, but the trajectories of {args.data} have only "
                 f"{data.states} states."
             )
-        model = open_model(args.run)
-        start = time.perf_counter()
         states = args.observe + whole("--steps", args.steps)
         check_room(data.rows(0, min(PART, len(data))), states, args.samples)
         size = _BYTES * len(data) * states * data.dim
@@ -79,37 +67,22 @@ def run(args: Arguments) -> Result:
         def predict(part, number):
             asked = extended(part[:, : args.observe], args.steps, model.time_step)
             answer = model.reconstruct(asked, samples=args.samples, seed=args.seed + number)
+            answers.add(part, answer)
             found = keep_known(asked, answer.trajectories)
-            fit.append(answer.fit)
-            result.extend(answer.result)
-            ids.extend(part.ids)
             if (until := forecast_validity(found)) is not None:
                 valid.append(until)
                 unit.add(found.units.get("t", ""))
             if units is not None and part.known[:, args.observe : states].any():
-                metrics.append(compare(found, part, units))
+                answers.metrics.append(compare(found, part, units))
             return found
 
-        with waiting("forecasting", enabled=not args.json) as report:
-            save_pieces(in_parts(data, predict, report), args.output, len(data))
-    fits = np.concatenate(fit)
-    values: dict[str, Any] = {
-        "output": str(args.output),
-        "trajectories": len(ids),
-        "observed": args.observe,
-        "predicted": args.steps,
-        "seconds": time.perf_counter() - start,
-        "fit": {"median": float(np.median(fits)), "worst": float(fits.max())},
-        "results": {ids[k]: x.name for k, x in enumerate(result)},
-        "warning": warning(result, tuple(ids)),
-    }
+        answers.write(data, predict)
+    values = answers.values() | {"observed": args.observe, "predicted": args.steps}
     if valid:
         until = np.concatenate([x.until for x in valid])
         beyond = np.concatenate([x.beyond for x in valid])
-        each = dict(zip(ids, map(float, until), strict=True))
+        each = dict(zip(answers.ids, map(float, until), strict=True))
         values["valid_until"] = {**Validity(until, beyond).summary(unit.pop()), "each": each}
-    if metrics:
-        values["against_data"] = joined(metrics).summary()
     return Result(values, lambda console: _draw(console, values))
 
 
@@ -118,8 +91,7 @@ def _draw(console: Console, values: dict[str, Any]) -> None:
         f"{values['output']}: {values['trajectories']} trajectories, {values['observed']} states "
         f"seen, {values['predicted']} predicted in {values['seconds']:.1f} s"
     )
-    if values["warning"] is not None:
-        console.print(f"warning: {values['warning']}", soft_wrap=True)
+    draw_warning(console, values)
     if "valid_until" in values:
         console.print(values["valid_until"]["sentence"], soft_wrap=True)
     if "against_data" in values:

@@ -6,10 +6,9 @@ from typing import Annotated, Literal, final
 
 import tyro
 
-from dhn.cli.arguments import Json, Output, Seed
+from dhn.cli.arguments import Json, Output, Seed, named
 from dhn.cli.outputs import check_output, refuse_same, refuse_twice
 from dhn.cli.result import Console, Result
-from dhn.errors import UserError
 
 Columns = Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")]
 Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
@@ -113,8 +112,8 @@ class Arguments:
 def run(args: Arguments) -> Result:
     """Read, clean, bring onto a grid, write one file or one a part, and report every change."""
     from dhn.files import write_all
+    from dhn.files.files import format_of
     from dhn.files.foreign import PARTS, WHOLE, ImportOptions, run_import
-    from dhn.files.loading import format_of
 
     check_output(args.output)
     format_of(args.output).implementation()
@@ -124,7 +123,7 @@ def run(args: Arguments) -> Result:
         for part in PARTS if split else (WHOLE,):
             refuse_same(_part_path(args.output, part), path)
     options = {k: x for k, x in vars(args).items() if k in ImportOptions.model_fields}
-    options["params"] = dict(_pair(x) for x in args.param)
+    options["params"] = named(args.param, "--param")
     if args.system is not None:
         from dhn.cli.user_system import resolve_system
 
@@ -148,10 +147,3 @@ def run(args: Arguments) -> Result:
 
 def _part_path(output: Path, part: str) -> Path:
     return output if part == "all" else output.with_name(f"{output.stem}-{part}{output.suffix}")
-
-
-def _pair(word: str) -> tuple[str, str]:
-    name, equals, text = word.partition("=")
-    if not equals:
-        raise UserError(f"--param expects NAME=VALUE, got {word!r}.")
-    return name, text

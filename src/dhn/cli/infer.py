@@ -2,15 +2,16 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, final
 
 import tyro
 
 from dhn.cli.arguments import Data, Json, RunFolder, Seed
+from dhn.cli.asking import draw_warning, in_parts, open_model
 from dhn.cli.outputs import ZARR, check_output
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
 
@@ -40,11 +41,10 @@ def run(args: Arguments) -> Result:
 
     import numpy as np
 
-    from dhn.cli.compilation import open_model
-    from dhn.cli.parts import in_parts
     from dhn.cli.waiting import waiting
     from dhn.estimator.reconstruction import warning
     from dhn.files.pieces import open_pieces
+    from dhn.files.stored import writing
 
     with open_pieces(args.data) as data:
         model = open_model(args.run).network
@@ -58,13 +58,16 @@ def run(args: Arguments) -> Result:
         def ask(part, _):
             found = model.reconstruct(part)
             value, error = found.parameters[args.target]
-            save(part, value, error)
+            if store is not None:
+                own = {args.target: value, f"{args.target}_error": error}
+                store.append(part.replace(params={**part.params, **own}))
             truth = part.params.get(args.target, np.full(len(part), np.nan))
             return value, error, truth, found.result, part.ids
 
+        folder = args.output if args.output is not None and args.output.suffix == ZARR else None
         with (
             waiting("fitting codes", enabled=not args.json) as report,
-            _saving(args.output, args.target) as save,
+            contextlib.nullcontext() if folder is None else writing(folder) as store,
         ):
             parts = list(in_parts(data, ask, report))
     estimate, errors, truth = (np.concatenate([part[k] for part in parts]) for k in range(3))
@@ -84,56 +87,37 @@ def run(args: Arguments) -> Result:
         values["r2"] = float(1 - error / spread) if spread > 0 else None
     if args.output is not None:
         values["output"] = str(args.output)
+        if folder is None:
+            rows = zip(ids, estimate.tolist(), errors.tolist(), strict=True)
+            _write_table(args.output, args.target, rows)
     return Result(values, lambda console: _draw(console, values))
 
 
-@contextlib.contextmanager
-def _saving(output: Path | None, target: str) -> "Iterator[Callable[..., None]]":
-    """Write the estimates of one part after the other: `save(part, values, errors)`."""
-    if output is None:
-        yield lambda part, values, errors: None
-    elif output.suffix == ZARR:
-        from dhn.files.stored import writing
+def _write_table(path: Path, target: str, rows: Iterable[tuple[str, float, float]]) -> None:
+    import csv
 
-        with writing(output) as store:
-            yield lambda part, values, errors: store.append(
-                part.replace(params={**part.params, target: values, f"{target}_error": errors})
-            )
-    else:
-        import csv
+    from dhn.files.atomic import atomic_path
+    from dhn.files.formats.csv import guarded
 
-        from dhn.files.atomic import atomic_path
-        from dhn.files.formats.csv import guarded
-
-        with (
-            atomic_path(output) as temporary,
-            open(temporary, "w", newline="", encoding="utf-8") as file,
-        ):
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(["trajectory", guarded(target), "standard_error"])
-            yield lambda part, values, errors: table.writerows(
-                [guarded(name), value, error]
-                for name, value, error in zip(
-                    part.ids, values.tolist(), errors.tolist(), strict=True
-                )
-            )
+    with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["trajectory", guarded(target), "standard_error"])
+        table.writerows((guarded(name), value, error) for name, value, error in rows)
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    table = Table("trajectory", values["target"], "standard error", box=None, pad_edge=False)
-    for name, value in list(values["estimates"].items())[:10]:
-        table.add_row(name, f"{value:.6g}", f"{values['standard_errors'][name]:.2g}")
-    console.print(table)
+    rows = [
+        (name, f"{value:.6g}", f"{values['standard_errors'][name]:.2g}")
+        for name, value in list(values["estimates"].items())[:10]
+    ]
+    draw_table(console, ("trajectory", values["target"], "standard error"), rows)
     if len(values["estimates"]) > 10:
         console.print(f"... {len(values['estimates']) - 10} more (--json or -o shows all)")
     console.print(
         f"of which the probe's own (cross-validated on the training codes): "
         f"{values['probe_error']:.2g}"
     )
-    if values["warning"] is not None:
-        console.print(f"warning: {values['warning']}", soft_wrap=True)
+    draw_warning(console, values)
     if "mse" in values:
         share = "" if values["r2"] is None else f", R2 {values['r2']:.6f}"
         console.print(f"against the file: MSE {values['mse']:.3g}{share}")

@@ -8,7 +8,7 @@ import tyro
 
 from dhn.cli.arguments import Data, Json, Seed
 from dhn.cli.outputs import PICTURES, check_output
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_table
 
 
 @final
@@ -43,8 +43,6 @@ def run(args: Arguments) -> Result:
 
 
 def _draw(console: Console, found: dict[str, Any]) -> None:
-    from rich.table import Table
-
     time = found["time"]
     unit = f" {time['unit']}" if time["unit"] else ""
     step = f"every {time['step']:.6g}{unit}" if time["step"] else "at uneven times"
@@ -56,19 +54,19 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
     console.print(f"measured: {found['known']:.2%} of the states", end="")
     console.print(f"; predicted: {found['predicted']:.2%}" if found["predicted"] else "")
 
-    table = Table("quantity", "kind", "smallest", "largest", box=None, pad_edge=False)
+    rows = []
     for row in found["coordinates"]:
         name = row["name"]
         kind = "angle" if row["angle"] else "coordinate"
-        table.add_row(name, kind + (f" [{row['unit']}]" if row["unit"] else ""), *_ends(row["q"]))
+        rows.append((name, kind + (f" [{row['unit']}]" if row["unit"] else ""), *_ends(row["q"])))
         for letter, kind in (("p", "momentum"), ("v", "velocity")):
             if row[letter]:
-                table.add_row(f"{letter}_{name}", kind, *_ends(row[letter]))
+                rows.append((f"{letter}_{name}", kind, *_ends(row[letter])))
     for name, values in found["params"].items():
-        table.add_row(name, "parameter", *_ends(values))
+        rows.append((name, "parameter", *_ends(values)))
     if found["energy"]:
-        table.add_row("H", "energy", *_ends(found["energy"]["range"]))
-    console.print(table)
+        rows.append(("H", "energy", *_ends(found["energy"]["range"])))
+    draw_table(console, ("quantity", "kind", "smallest", "largest"), rows)
     if found["energy"]:
         change = found["energy"]["relative_change"]
         console.print(

@@ -7,7 +7,7 @@ import tyro
 from annotated_types import Ge
 
 from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
+from dhn.cli.asking import PART, Answers
 from dhn.cli.result import Console, Result
 
 
@@ -35,20 +35,11 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Reconstruct the states between the known ones."""
-    check_output(args.output, inputs=(args.data,), endings=(*TRAJECTORIES, ZARR))
+    answers = Answers(args, "interpolating")
 
-    import time
+    from dhn.evaluation.metrics import compare, units_of
 
-    from dhn.cli.compilation import open_model
-    from dhn.cli.parts import PART, in_parts
-    from dhn.cli.waiting import waiting
-    from dhn.evaluation.metrics import Metrics, compare, joined, units_of
-    from dhn.files.pieces import open_pieces
-
-    metrics: list[Metrics] = []
-    with open_pieces(args.data) as data:
-        model = open_model(args.run)
-        start = time.perf_counter()
+    with answers.opened() as (model, data):
         units = units_of(data.pieces(PART)) if args.thin else None
         kept = -(-data.states // args.factor) if args.thin else data.states
 
@@ -56,21 +47,11 @@ def run(args: Arguments) -> Result:
             sparse = part.resample(args.factor) if args.thin else part
             found = model.interpolate(sparse, args.factor)
             if units is not None:
-                metrics.append(compare(found, part, units))
+                answers.metrics.append(compare(found, part, units))
             return found
 
-        with waiting("interpolating", enabled=not args.json) as report:
-            save_pieces(in_parts(data, refine, report), args.output, len(data))
-        count = len(data)
-    values: dict[str, Any] = {
-        "output": str(args.output),
-        "trajectories": count,
-        "states": (kept - 1) * args.factor + 1,
-        "factor": args.factor,
-        "seconds": time.perf_counter() - start,
-    }
-    if metrics:
-        values["against_data"] = joined(metrics).summary()
+        answers.write(data, refine)
+    values = answers.values() | {"states": (kept - 1) * args.factor + 1, "factor": args.factor}
     return Result(values, lambda console: _draw(console, values))
 
 

@@ -98,7 +98,7 @@ def _show_warning(message, category, filename, lineno, file=None, line=None) -> 
 
 
 def _memory() -> str:
-    """The peak of the resident memory, where the system tells it."""
+    """The peak of the resident memory, where the system reports it."""
     try:
         import resource
     except ImportError:

@@ -1,4 +1,4 @@
-"""Whether a result can be written, asked before the work that makes it."""
+"""Checks that a result can be written, before the work that makes it, and writing it."""
 
 import dataclasses
 import errno
@@ -73,7 +73,7 @@ def check_output(
 def _try_to_write(path: Path, exists: bool) -> None:
     """A `UserError` unless a file beside `path` can be made now; it is removed at once.
 
-    Permissions alone do not tell: root has all of them, even on a read-only disk.
+    Permissions are not enough: root has all of them, even on a read-only disk.
     """
     try:
         if exists and not os.access(path, os.W_OK):
@@ -86,15 +86,11 @@ def _try_to_write(path: Path, exists: bool) -> None:
         ) from error
 
 
-def save_result(data: "Trajectories", path: Path) -> None:
-    """Write what a command computed; elsewhere if it cannot be written there any more."""
-    from dhn.files import write
-
-    _save_somewhere(lambda target: write(data, target), path)
-
-
 def save_pieces(pieces: "Iterable[Trajectories]", path: Path, count: int) -> None:
-    """`save_result` of `count` trajectories that come in pieces."""
+    """Write what a command computed, `count` trajectories in pieces.
+
+    If it cannot be written there any more, it is written elsewhere.
+    """
     from dhn.files.gathering import gathered
     from dhn.files.stored import is_store, writing
 

@@ -2,19 +2,21 @@
 
 import contextlib
 import dataclasses
-import difflib
 import io
 import itertools
+import json
 import re
 import textwrap
+import tomllib
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, TypeVar, final
 
 import tyro
 
-from dhn.errors import UserError, first_mistake
+from dhn.errors import NEAR, UserError, did_you_mean, first_mistake
 
 Arguments = TypeVar("Arguments")
 _Named = type(tyro.conf.arg())
@@ -38,12 +40,6 @@ class Common:
         Path | None,
         tyro.conf.arg(metavar="FILE", help="Add what happens, errors in full, to this file."),
     ] = None
-
-
-def closest(word: str, choices: Iterable[str]) -> str:
-    """`, did you mean 'x'?` for the choice most like `word`, or nothing."""
-    found = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.6)
-    return f" (did you mean {found[0]!r}?)" if found else ""
 
 
 def with_common(kind: type) -> type:
@@ -96,12 +92,7 @@ def _configured(kind: type, words: Sequence[str]) -> list[str]:
     found += [b for a, b in itertools.pairwise(words) if a == "--config"]
     if not found:
         return []
-    from dhn.cli.config_file import words_of
-
-    marks = {field.name: _marks(kind, field.name) for field in dataclasses.fields(kind)}
-    positional = frozenset(n for n, found in marks.items() if tyro.conf.Positional in found)
-    repeated = frozenset(n for n, found in marks.items() if tyro.conf.UseAppendAction in found)
-    return words_of(Path(found[0]), kind, positional, repeated)
+    return words_of(Path(found[0]), kind)
 
 
 _OPTIONS = ("--", "--help")
@@ -126,14 +117,21 @@ def _refuse_twice(kind: type, words: Sequence[str]) -> None:
     given = [_option(word) for word in words if word.startswith("-")]
     for flag in sorted({x for x in given if given.count(x) > 1} & flags.keys()):
         marks = _marks(kind, flags[flag])
-        if tyro.conf.UseAppendAction not in marks and tyro.conf.FlagCreatePairsOff not in marks:
+        if tyro.conf.UseAppendAction in marks:
+            values = [w.partition("=")[2] for w in words if _option(w) == flag and "=" in w]
+            values += [b for a, b in itertools.pairwise(words) if _option(a) == flag == a]
+            names = [value.partition("=")[0] for value in values]
+            for name in (x for x in names if names.count(x) > 1):
+                raise UserError(f"{flag} names {name!r} twice; keep one of them.")
+        elif tyro.conf.FlagCreatePairsOff not in marks:
             raise UserError(f"{flag} is given twice; keep one of them.")
 
 
 def _unknown(kind: type, unknown: Sequence[str], prog: str) -> str:
     word = unknown[0].split("=")[0]
     if word.startswith("-"):
-        return f"{prog} has no option {word}{closest(word, _flags(kind))}. See {prog} --help."
+        near = did_you_mean(word, list(_flags(kind)), NEAR)
+        return f"{prog} has no option {word}{near}. See {prog} --help."
     return f"{prog} does not know what to do with {word!r}. See {prog} --help."
 
 
@@ -177,3 +175,84 @@ _PLAINER = {
     r"invalid literal for int\(\) with base 10: (.*)": r"expected an integer, got \1",
     r"could not convert string to float: (.*)": r"expected a number, got \1",
 }
+
+
+LARGEST = 1_000_000
+"""Bytes; more is no list of options, and a device such as /dev/zero has no end."""
+
+
+def words_of(path: Path, kind: type) -> list[str]:
+    """The options of a file as words, to stand before those of the command line, which win.
+
+    A key is the name of an option (`block-size` or `block_size`). A table under the name of a
+    repeatable option (`[set]`, `[param]`) has its pairs. Where a command has `--set`, any other key
+    is one of its names: `width = 64` is `--set width=64`.
+
+    **Arguments:** `path`, a TOML file; `kind`, the command's dataclass.
+
+    **Returns:** the words, in the file's order.
+    """
+    marks = {field.name: _marks(kind, field.name) for field in dataclasses.fields(kind)}
+    words: list[str] = []
+    for key, value in _read(path).items():
+        name = key.replace("-", "_")
+        if name not in marks and "set" in marks and not isinstance(value, dict):
+            name, value = "set", {key: value}
+        if name not in marks:
+            options = [x for x, found in marks.items() if tyro.conf.Positional not in found]
+            raise UserError(
+                f"{path}: there is no option {key!r}{did_you_mean(name, options, NEAR)}; the names "
+                f"are those of the command line."
+            )
+        if tyro.conf.Positional in marks[name]:
+            raise UserError(f"{path}: {key!r} belongs on the command line, without a name.")
+        values = [value]
+        if tyro.conf.UseAppendAction in marks[name] and isinstance(value, dict):
+            # As `--set` reads it: JSON, but text without its quotes.
+            texts = {k: x if isinstance(x, str) else json.dumps(x) for k, x in value.items()}
+            values = [f"{k}={text}" for k, text in texts.items()]
+        elif tyro.conf.UseAppendAction in marks[name] and isinstance(value, list):
+            values = value
+        for item in values:
+            if not isinstance(item, int | float | str):
+                raise UserError(
+                    f"{path}: {name!r} must be a number, text, true or false; got {value!r}."
+                )
+            if item is not False:
+                words.append(_flag(kind, name) + ("" if item is True else f"={item}"))
+    return words
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.exists() and not (path.is_file() and path.stat().st_size <= LARGEST):
+            raise UserError(f"the configuration {path} is no file of at most {LARGEST} bytes.")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except UserError:
+        raise
+    except OSError as error:
+        raise UserError(f"the configuration {path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:  # TOML mistakes, other encodings, nested too deep
+        raise UserError(
+            f"the configuration {path} is not TOML ({error}); expected lines such as steps = 1000."
+        ) from error
+
+
+SHELLS = ("bash", "zsh")
+
+
+def completion(shell: str, commands: Iterable[str], load: Callable[[str], ModuleType]) -> str:
+    """The script for one of `SHELLS`, made from the same dataclasses that are parsed."""
+    if shell not in SHELLS:
+        raise UserError(
+            f"--completion needs one of {', '.join(SHELLS)}, got {shell!r}; for example: "
+            f'eval "$(dhn --completion bash)".'
+        )
+    screen = io.StringIO()
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(screen):
+        tyro.extras.subcommand_cli_from_dict(
+            {command: with_common(load(command).Arguments) for command in commands},
+            prog="dhn",
+            args=["--tyro-print-completion", shell],
+        )
+    return screen.getvalue().rstrip()

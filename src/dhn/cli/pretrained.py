@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, final
 import tyro
 
 from dhn.cli.arguments import Json, Seed
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_table
 
 
 @final
@@ -37,22 +37,15 @@ def run(args: Arguments) -> Result:
 
 
 def _draw(console: Console, found: dict[str, Any]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("model", no_wrap=True)
-    for heading in ("time step", "parameter ranges", "start ranges", "error"):
-        table.add_column(heading)
+    rows = []
     for name, model in found.items():
         ranges = (
             "  ".join(f"{key}={low:.3g}:{high:.3g}" for key, (low, high) in model[part].items())
             for part in ("params", "initial")
         )
-        table.add_row(
-            name, f"{model['time_step']:.4g}", *ranges, f"{model['errors']['median']:.1e}"
-        )
-    console.print(table)
+        error = f"{model['errors']['median']:.1e}"
+        rows.append((name, f"{model['time_step']:.4g}", *ranges, error))
+    draw_table(console, ("model", "time step", "parameter ranges", "start ranges", "error"), rows)
     console.print(
         "error: median over fresh trajectories of the mean squared error of 112 states predicted "
         "from 16, angles in units of pi/2, other coordinates in standard deviations",

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, final
 
 from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
-from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
+from dhn.cli.asking import Answers, draw_warning
 from dhn.cli.result import Console, Result
 
 
@@ -28,32 +28,14 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Ask the model and write all states with quantiles."""
-    check_output(args.output, inputs=(args.data,), endings=(*TRAJECTORIES, ZARR))
-
-    import time
-
-    import numpy as np
-
-    from dhn.cli.compilation import open_model
-    from dhn.cli.parts import in_parts
-    from dhn.cli.waiting import waiting
-    from dhn.estimator.reconstruction import warning
-    from dhn.files.pieces import open_pieces
-
-    fit: list[np.ndarray] = []
-    result: list[Any] = []
-    ids: list[str] = []
+    answers = Answers(args, "reconstructing")
     parameters: dict[str, dict[str, dict[str, float]]] = {}
     known = [0, 0]
-    with open_pieces(args.data) as data:
-        model = open_model(args.run)
-        start = time.perf_counter()
+    with answers.opened() as (model, data):
 
         def ask(part, _):
             found = model.reconstruct(part)
-            fit.append(found.fit)
-            result.extend(found.result)
-            ids.extend(part.ids)
+            answers.add(part, found)
             for name, pair in found.parameters.items():
                 rows = parameters.setdefault(name, {})
                 for id, value, error in zip(part.ids, *pair, strict=True):
@@ -62,19 +44,11 @@ def run(args: Arguments) -> Result:
             known[1] += int((~part.known_q).sum())
             return found.trajectories
 
-        with waiting("reconstructing", enabled=not args.json) as report:
-            save_pieces(in_parts(data, ask, report), args.output, len(data))
-    fits = np.concatenate(fit)
-    values: dict[str, Any] = {
-        "output": str(args.output),
-        "trajectories": len(ids),
+        answers.write(data, ask)
+    values = answers.values() | {
         "known": known[0],
         "reconstructed": known[1],
-        "seconds": time.perf_counter() - start,
-        "fit": {"median": float(np.median(fits)), "worst": float(fits.max())},
-        "results": {id: x.name for id, x in zip(ids, result, strict=True)},
         "parameters": parameters,
-        "warning": warning(result, tuple(ids)),
     }
     return Result(values, lambda console: _draw(console, values))
 
@@ -90,5 +64,4 @@ def _draw(console: Console, values: dict[str, Any]) -> None:
         console.print(
             f"{name}: {first['estimate']:.6g} ± {first['standard_error']:.2g} (trajectory {id})"
         )
-    if values["warning"] is not None:
-        console.print(f"warning: {values['warning']}", soft_wrap=True)
+    draw_warning(console, values)

@@ -40,7 +40,7 @@ class Arguments:
     observe: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
     """States of each trajectory that the model may see; 16, or half of a shorter one."""
     ahead: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
-    """Forecast so many states from many starting points; as in `dhn evaluate` by default."""
+    """States to forecast from many starting points; as in `dhn evaluate` by default."""
     seed: Seed = 0
     json: Json = False
 
@@ -60,15 +60,13 @@ def run(args: Arguments) -> Result:
     if (args.folder / "results.json").is_file():
         return _with_pictures(args, output, _reproduction(args, output))
 
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import open_model
     from dhn.cli.sources import find, recall, training_states
     from dhn.cli.waiting import waiting
-    from dhn.estimator import load
     from dhn.files import read
     from dhn.reports.run import write_run_report
 
-    use_cache()
-    model = load(args.folder)
+    model = open_model(args.folder)
     tested = args.data or find(model, args.folder, "test")
     with waiting("writing the report", enabled=not args.json):
         values = write_run_report(
@@ -79,6 +77,7 @@ def run(args: Arguments) -> Result:
             validation=recall(model, args.folder, "validation"),
             observe=args.observe,
             ahead=args.ahead,
+            tested="" if tested is None else str(tested),
         )
     return _with_pictures(args, output, values)
 

@@ -7,16 +7,17 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, Seed
-from dhn.cli.executors import (
+from dhn.cli.arguments import (
     ArrayLimit,
     Executor,
     JobTime,
+    Json,
     Partition,
+    Seed,
     Workers,
     make_executor,
 )
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
 
@@ -74,9 +75,7 @@ def run(args: Arguments) -> Result:
         rows = [{"name": cell.name, "finished": finished(cell, args.output)} for cell in chosen]
         return Result({"cells": rows}, lambda console: _draw_list(console, rows))
     started = started_before(args.output) or timestamp()
-    executor = make_executor(
-        args.output, args.executor, args.workers, args.partition, args.time, args.array_limit
-    )
+    executor = make_executor(args)
     outcome = run_grid(
         chosen, args.output, executor,
         xla_flags=get_preset(args.preset).xla_flags, show=not args.json,
@@ -120,12 +119,9 @@ def _draw_list(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    table = Table("claim", "verdict", "statement", box=None)
-    for claim in values["claims"]:
-        table.add_row(claim["id"], claim["verdict"], claim["statement"])
-    console.print(table)
+    header = ("claim", "verdict", "statement")
+    rows = [(claim["id"], *(claim[name] for name in header[1:])) for claim in values["claims"]]
+    draw_table(console, header, rows)
     console.print(
         f"{values['cells']} of {values['of']} cells have results "
         f"({values['run']} run now, {values['finished_before']} before)"

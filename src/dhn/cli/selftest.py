@@ -13,7 +13,7 @@ TRAINING_STEPS = 20
 
 def main(seed: int) -> None:
     """Run the steps; an exception ends the process and is reported by the caller."""
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import use_cache
 
     use_cache()
     import numpy as np

@@ -2,23 +2,16 @@
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, final
 
 import tyro
 from annotated_types import Ge, Gt, Le, Lt
 
-from dhn.cli.arguments import (
-    Json,
-    NotNegative,
-    Output,
-    Positive,
-    PositiveInt,
-    Seed,
-)
+from dhn.cli.arguments import Json, NotNegative, Output, Positive, PositiveInt, Seed, named
 from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
+from dhn.memory import disk_size
 
 _BYTES = 8  # of a float64
 _LEAST_BYTES = 4
@@ -72,7 +65,7 @@ def run(args: Arguments) -> Result:
 
     import time
 
-    from dhn.cli.compilation import use_cache
+    from dhn.cli.asking import use_cache
     from dhn.cli.user_system import resolve_system
     from dhn.cli.waiting import waiting
 
@@ -80,7 +73,7 @@ def run(args: Arguments) -> Result:
     use_cache()
 
     from dhn.systems import simulate
-    from dhn.systems.pieces import simulate_pieces
+    from dhn.systems.simulation import simulate_pieces
 
     system = resolve_system(args.system)
     states = 1 + (args.steps or system.steps)
@@ -119,7 +112,7 @@ def run(args: Arguments) -> Result:
         "states": states,
         "coordinates": d,
         "seed": args.seed,
-        "bytes": _size(args.output),
+        "bytes": disk_size(args.output),
         "seconds": round(time.perf_counter() - start, 3),
     }
 
@@ -133,26 +126,19 @@ def run(args: Arguments) -> Result:
     return Result(found, draw)
 
 
-def _size(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(x.stat().st_size for x in files if x.is_file())
-
-
 def named_ranges(words: Sequence[str], flag: str) -> dict[str, float | tuple[float, float]]:
     """`l=0.7` is a value, `l=0.5:1.0` a range."""
     found: dict[str, float | tuple[float, float]] = {}
+    rule = "expects NAME=VALUE or NAME=LOW:HIGH,"
     for word in words:
-        name, equals, text = word.partition("=")
-        try:
-            numbers = [float(part) for part in text.split(":")]
-        except ValueError:
-            numbers = []
-        if not name or not equals or len(numbers) not in (1, 2):
-            raise UserError(f"{flag} expects NAME=VALUE or NAME=LOW:HIGH, got {word!r}.")
+        ((name, text),) = named([word], flag, rule).items()
         if name in found:
             raise UserError(f"{flag} names {name!r} twice; keep one of them.")
-        if len(numbers) == 2 and numbers[0] > numbers[1]:
+        try:
+            low, high = (float(x) for x in (text.split(":") if ":" in text else (text, text)))
+        except ValueError:
+            raise UserError(f"{flag} {rule} got {word!r}.") from None
+        if low > high:
             raise UserError(f"{flag} {word}: the range ends before it begins; swap its ends.")
-        found[name] = numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
+        found[name] = (low, high) if ":" in text else low
     return found

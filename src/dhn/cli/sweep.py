@@ -6,9 +6,19 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, PositiveInt, Seed
-from dhn.cli.executors import ArrayLimit, Executor, JobTime, Partition, Workers, make_executor
-from dhn.cli.result import Console, Result
+from dhn.cli.arguments import (
+    ArrayLimit,
+    Executor,
+    JobTime,
+    Json,
+    Partition,
+    PositiveInt,
+    Seed,
+    Workers,
+    make_executor,
+    named_values,
+)
+from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
 SHOWN = 20  # rows of the table on a terminal; the file has all
@@ -75,7 +85,6 @@ def run(args: Arguments) -> Result:
     if args.output.exists() and not args.output.is_dir():
         raise UserError(f"{args.output} is a file; name a folder for the results.")
 
-    from dhn.cli.train import named_values
     from dhn.jobs.sweep import Axis, best_first, plan, run_sweep, score
 
     cells = plan(
@@ -83,9 +92,7 @@ def run(args: Arguments) -> Result:
         options=named_values(args.set, "--set"), preset=args.preset, steps=args.steps,
         validation=args.validation, random=args.random, seed=args.seed,
     )  # fmt: skip
-    executor = make_executor(
-        args.output, args.executor, args.workers, args.partition, args.time, args.array_limit
-    )
+    executor = make_executor(args)
     outcome = run_sweep(cells, args.output, executor, show=not args.json)
 
     import json
@@ -127,19 +134,17 @@ def _status(args: Arguments) -> Result:
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
-    from rich.table import Table
-
     rows = values["results"]
     if rows:
         measures = [name for name in ("median", "mse", "validation") if name in rows[0]]
-        table = Table(*rows[0]["swept"], *measures, box=None)
-        for row in rows[:SHOWN]:
-            numbers = (row[name] for name in measures)
-            table.add_row(
+        shown = [
+            (
                 *(str(row["options"][name]) for name in row["swept"]),
-                *("none" if x is None else f"{x:.3g}" for x in numbers),
+                *("none" if row[name] is None else f"{row[name]:.3g}" for name in measures),
             )
-        console.print(table)
+            for row in rows[:SHOWN]
+        ]
+        draw_table(console, (*rows[0]["swept"], *measures), shown)
     for name, why in values["failed"].items():
         console.print(f"failed: {name}: {why}", soft_wrap=True)
     if values["failed"]:

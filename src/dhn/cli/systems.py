@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, final
 
 from dhn.cli.arguments import Json, Seed
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_table
 
 
 @final
@@ -40,18 +40,12 @@ def run(args: Arguments) -> Result:
 
 
 def _draw(console: Console, found: dict[str, Any]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("system", no_wrap=True)
-    for heading in ("coordinates", "parameters", "conserved"):
-        table.add_column(heading)
+    rows = []
     for name, system in found.items():
         params = (f"{key}={_text(value)}" for key, value in system["params"].items())
-        row = (system["coordinates"], params, system["conserved"])
-        table.add_row(name, *("  ".join(cell) for cell in row))
-    console.print(table)
+        cells = (system["coordinates"], params, system["conserved"])
+        rows.append((name, *("  ".join(cell) for cell in cells)))
+    draw_table(console, ("system", "coordinates", "parameters", "conserved"), rows)
     console.print("A range low:high is drawn anew for each trajectory. Next: dhn simulate --help")
 
 

@@ -32,6 +32,8 @@ OBSERVED = 16
 """States that a forecast is usually made from."""
 LEAST_SHARE = 0.1
 """Of a budget that each training of a sequence gets, however long reconstruction took."""
+SPARSE = (4, 16)
+"""Steps from one known state to the next in the interpolations that bands are calibrated with."""
 HELD_OUT = 64
 """Held-out trajectories that set the error bands: enough for 90 % quantiles."""
 
@@ -214,7 +216,7 @@ def calibrated(
         observe: States that a forecast is made from; by default a quarter of them, up to 16.
 
     Returns:
-        A model whose bands are scaled to the errors of these forecasts.
+        A model whose bands are scaled to the errors of forecasts and interpolations of these.
     """
     observe = min(OBSERVED, held.states // 4) if observe is None else observe
     if observe < 1 or observe >= held.states:
@@ -224,17 +226,39 @@ def calibrated(
         ahead = max(1, 2 * (held.states - observe) // 3)
         held = origins(held, observe, ahead, most=HELD_OUT)
     asked = ask(trained, held[:HELD_OUT])
-    seen = asked.known & (np.arange(asked.known.shape[1]) < observe)[None, :, None]
-    rows = seen.any((1, 2)) & (asked.known & ~seen).any((1, 2))
-    if not rows.any() or not asked.on_grid:
+    if not asked.on_grid:
         return trained
-    asked = dataclasses.replace(
-        asked, values=asked.values[rows], known=asked.known[rows], noise=asked.noise[rows],
-        place=asked.place[rows],
-    )  # fmt: skip
-    seen = seen[rows]
-    posterior = answer(trained, dataclasses.replace(asked, known=seen))
-    # Held-out numbers are measured: the factors contain their noise, and bands hold measurements.
-    scores = np.abs(posterior.states - asked.values) / posterior.deviation
-    scores = np.where(asked.known & ~seen, scores, np.nan)
-    return dataclasses.replace(trained, bands=Bands.fit(scores, horizons(seen)))
+    scores, horizon = [], []
+    for mask in _masks(asked.known.shape, observe):
+        seen = asked.known & mask
+        rows = seen.any((1, 2)) & (asked.known & ~seen).any((1, 2))
+        if not rows.any():
+            continue
+        some = dataclasses.replace(
+            asked, values=asked.values[rows], known=seen[rows], noise=asked.noise[rows],
+            place=asked.place[rows],
+        )  # fmt: skip
+        found = answer(trained, some)
+        # Held-out numbers are measured: the factors contain their noise, and bands hold
+        # measurements.
+        wrong = np.abs(found.states - some.values) / found.deviation
+        scores.append(np.where((asked.known & ~seen)[rows], wrong, np.nan))
+        horizon.append(horizons(some.known))
+    if not scores:
+        return trained
+    bands = Bands.fit(np.concatenate(scores), np.concatenate(horizon))
+    return dataclasses.replace(trained, bands=bands)
+
+
+def _masks(shape: tuple[int, ...], observe: int) -> list[np.ndarray]:
+    """Questions with which bands are calibrated: a forecast, and states between known ones.
+
+    Posteriors of sparse states and of a forecast err differently, so that factors of the one do not
+    suit the other.
+    """
+    time = np.arange(shape[1])[:, None]
+    whole = np.ones(shape[2], bool)
+    found = [(time < observe) & whole]
+    for step in (step for step in SPARSE if 2 * step < shape[1]):
+        found.append(((time % step == 0) | (time == shape[1] - 1)) & whole)
+    return found

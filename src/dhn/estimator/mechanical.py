@@ -5,6 +5,7 @@ For data without momenta. It answers the same questions as a network, at the dat
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -19,6 +20,7 @@ from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.mechanics import MechanicalModel, fit_mechanics
 from dhn.reconstruct.bands import LEVELS
 from dhn.reconstruct.posterior import Result
+from dhn.systems import System, get_system
 from dhn.training.progress import open_progress
 from dhn.training.storage import check_numbers, load_arrays, save_arrays, understanding
 from dhn.trajectories.container import Trajectories
@@ -29,9 +31,19 @@ KIND = "mechanical model"
 
 @final
 class Mechanics(AbstractAnswers):
-    """An estimator of mechanics from positions."""
+    """An estimator of mechanics from positions.
 
-    def __init__(self):
+    Arguments:
+        system: A system or its name, whose equations take the place of features; its parameters
+            are fitted.
+        params: What is known of them: name -> a number that holds it, or a pair that bounds it.
+    """
+
+    def __init__(self, system: str | System | None = None, params: Mapping[str, Any] | None = None):
+        self.system = None if system is None else get_system(system)
+        self.params = dict(params or {})
+        if self.params and system is None:
+            raise UserError("params belong to a system; name it, or leave them out.")
         self.fitted: MechanicalModel | None = None
         self.labels: dict[str, Any] = {}
         self.loaded = False
@@ -78,7 +90,10 @@ class Mechanics(AbstractAnswers):
         if directory is not None:
             directory = check_run_folder(directory)
         with open_progress(progress) as shown:
-            self.fitted = fit_mechanics(train, validation, budget=budget, progress=shown.say)
+            self.fitted = fit_mechanics(
+                train, validation, budget=budget, progress=shown.say, system=self.system,
+                params=self.params,
+            )  # fmt: skip
         self.labels = {
             "names": list(train.names),
             "units": dict(train.units),

@@ -120,9 +120,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], path: Path) -> 
     """The model that a verified file describes."""
     config = read_config(header["config"])
     training = TrainingConfig.model_validate(header["training"])
-    values: dict[str, Any] = header["context"]
-    listed: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    context = ModelContext(**listed)
+    context = ModelContext.from_dict(header["context"])
     empty = skeleton(config, context)
     shapes, rest = eqx.partition(empty, lambda x: isinstance(x, jax.ShapeDtypeStruct))
     weights = jax.tree.map(

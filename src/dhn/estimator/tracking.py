@@ -14,7 +14,8 @@ from dhn.estimator.answers import extended
 from dhn.estimator.asking import BETWEEN, ON_GRID, answer, ask, bands_for, read_back
 from dhn.estimator.parameters import Parameters
 from dhn.reconstruct.bands import Bands
-from dhn.reconstruct.engine import UNDETERMINED, VAGUE, most_probable
+from dhn.reconstruct.engine import most_probable
+from dhn.reconstruct.job import UNDETERMINED, VAGUE
 from dhn.reconstruct.posterior import Result
 from dhn.reconstruct.question import interpolate_path
 from dhn.reconstruct.tracker import Estimate, Filter

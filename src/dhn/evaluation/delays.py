@@ -39,6 +39,8 @@ class DelayForecast:
     name: str
     how: str
     mean: Float[np.ndarray, "n H d"]
+    validation: float
+    """Error on the validation windows, see `window_error`."""
 
 
 @final
@@ -83,21 +85,34 @@ def delay_forecasts(
         best: tuple[float, str, int, str] | None = None
         for label, parts in groups.items():
             for d in (x for x in delays if x <= seen):
-                for how, forecasters in _fitted(name, train, parts, d, steps, winding, FEWER):
-                    trial = _joined(forecasters, [x[1] for x in parts], shown, steps)[:, :until]
-                    error = _wrapped(trial - hidden[:, :until], train.angles)
-                    with np.errstate(over="ignore", invalid="ignore"):
-                        score = float(np.mean(np.sqrt(np.nanmean(error**2, axis=(0, 2)))))
+                for how, forecasters in _fitted(name, train, parts, d, until, winding, FEWER):
+                    trial = _joined(forecasters, [x[1] for x in parts], shown, until)
+                    score = window_error(trial, hidden[:, :until], train.angles)
                     if np.isfinite(score) and (best is None or score < best[0]):
                         best = (score, label, d, how)
         if best is not None:
-            _, label, d, how = best
+            score, label, d, how = best
             parts = groups[label]
             settings = dict(_fitted(name, train, parts, d, steps, winding, MOST, how))
             mean = _joined(settings[how], [x[2] for x in parts], start, steps)
             text = f"{d} positions, {how}{label}"
-            found.append(DelayForecast(name, text, mean + ahead_shift))
+            found.append(DelayForecast(name, text, mean + ahead_shift, score))
     return found
+
+
+def window_error(
+    forecast: Float[np.ndarray, "n H d"],
+    truth: Float[np.ndarray, "n H d"],
+    angles: tuple[bool, ...],
+) -> float:
+    """Root mean square error at each time ahead, the mean over these times.
+
+    Arguments: forecast; truth: NaN where nothing was measured; angles.
+    Returns: the error in the data's units.
+    """
+    error = _wrapped(forecast - truth, angles)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.mean(np.sqrt(np.nanmean(error**2, axis=(0, 2)))))
 
 
 def _groupings(

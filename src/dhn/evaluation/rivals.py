@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.errors import UserError
-from dhn.evaluation.delays import delay_forecasts
+from dhn.evaluation.delays import delay_forecasts, window_error
 from dhn.evaluation.extrapolation import LinearDMD, persistence
 from dhn.evaluation.metrics import Metrics, compare
 from dhn.mechanics.history import held_back, with_history
@@ -35,6 +35,47 @@ class Rival:
     how: str
     prediction: Trajectories
     metrics: Metrics
+    validation: float | None = None
+    """Error on the validation windows up to the time by which models are chosen, if there are."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Held:
+    """Windows of the validation part, by which rivals are chosen and all are compared."""
+
+    windows: Trajectories
+    until: int
+    """States ahead that count: half a period, or what is asked if that is less."""
+
+    def error(self, forecast: Float[np.ndarray, "n H d"], observe: int) -> float:
+        """Of a forecast of the states after the observed ones.
+
+        Arguments: forecast: (n, H, d); observe: states seen.
+        Returns: root mean square error in the data's units, the mean over times ahead.
+        """
+        later = slice(observe, observe + self.until)
+        known = np.asarray(self.windows.known)[:, later, None]
+        truth = np.where(known, self.windows.q[:, later], np.nan)
+        return window_error(forecast[:, : self.until], truth, self.windows.angles)
+
+
+def held_windows(
+    train: Trajectories, validation: Trajectories, observe: int, steps: int
+) -> Held | None:
+    """Windows of a validation part, from everywhere in it.
+
+    Arguments: train; validation: later parts of its runs, or others; observe: states seen; steps:
+        states to forecast.
+    Returns: the windows; None where no run is long enough.
+    """
+    held = with_history(train, validation, observe)
+    ahead = min(steps, held.states - observe)
+    if ahead < 1:
+        return None
+    period = characteristic_period(train)
+    half = ahead if period is None else max(1, round(0.5 * period / train.time_step))
+    return Held(origins(held, observe, ahead, most=CHOSEN_BY), min(half, ahead))
 
 
 def rivals(
@@ -88,18 +129,25 @@ def _causal(
         return Rival(name, how, said, compare(said, truth))
 
     observed = truth[:, :observe]
-    last = observed.states - 1 - np.argmax(np.asarray(observed.known)[:, ::-1], axis=1)
-    still = np.repeat(observed.q[np.arange(len(truth)), last][:, None], steps, axis=1)
-    found = [rival("persistence", "the last position stays", still)]
-    held = with_history(train, validation, observe)
-    ahead = min(steps, held.states - observe)
-    if ahead < 1:
+    found = [rival("persistence", "the last position stays", _still(observed, steps))]
+    held = held_windows(train, validation, observe, steps)
+    if held is None:
         return found
-    windows = origins(held, observe, ahead, most=CHOSEN_BY)
-    period = characteristic_period(train)
-    half = ahead if period is None else max(1, round(0.5 * period / train.time_step))
-    others = delay_forecasts(train, windows, observed, steps, half)
-    return found + [rival(x.name, f"{x.how}, fitted to the training data", x.mean) for x in others]
+    still = held.error(_still(held.windows[:, :observe], held.until), observe)
+    found[0] = dataclasses.replace(found[0], validation=still)
+    others = delay_forecasts(train, held.windows, observed, steps, held.until)
+    return found + [
+        dataclasses.replace(
+            rival(x.name, f"{x.how}, fitted to the training data", x.mean), validation=x.validation
+        )
+        for x in others
+    ]
+
+
+def _still(observed: Trajectories, steps: int) -> np.ndarray:
+    """(n, steps, d) the last known position of every window."""
+    last = observed.states - 1 - np.argmax(np.asarray(observed.known)[:, ::-1], axis=1)
+    return np.repeat(observed.q[np.arange(len(observed)), last][:, None], steps, axis=1)
 
 
 def linear_model(
@@ -191,9 +239,3 @@ def lead(own: Metrics, other: Metrics) -> Lead:
 def _common(own: Float[np.ndarray, " h"], other: Float[np.ndarray, " h"]) -> np.ndarray:
     """Whether the own error is the smaller; a number beats a forecast that has none left."""
     return np.asarray((own < other) | (np.isfinite(own) & ~np.isfinite(other)))
-
-
-def trusted(own: Metrics, fraction: float = 0.1) -> int:
-    """How many states ahead the root mean square error stays below `fraction` of a unit."""
-    good = own.mse_normalised < fraction**2
-    return len(good) if good.all() else int(np.argmin(good))

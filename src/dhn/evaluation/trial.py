@@ -1,6 +1,7 @@
 """A trained model put to the test on states it was not shown, beside what it has to beat."""
 
 import dataclasses
+import warnings
 from typing import Any, final
 
 import numpy as np
@@ -10,7 +11,7 @@ from dhn.estimator.answers import AbstractAnswers, hidden, keep_known
 from dhn.estimator.learning import OBSERVED
 from dhn.evaluation.blocks import BlockDiagnostics, diagnose
 from dhn.evaluation.metrics import Metrics, compare
-from dhn.evaluation.rivals import Rival, rivals
+from dhn.evaluation.rivals import Rival, held_windows, rivals
 from dhn.reconstruct.posterior import Result
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
@@ -40,6 +41,17 @@ class Trial:
     period: float | None
     blocks: BlockDiagnostics | None
     """Of a network with blocks."""
+    validation: float | None = None
+    """The model's error on the validation windows that rivals are chosen by."""
+
+    @property
+    def winner(self) -> Rival | None:
+        """The rival with the least error on the validation part, if that is below the model's."""
+        found = [x for x in self.others if x.validation is not None]
+        best = min(found, key=lambda x: x.validation or 0.0, default=None)
+        if best is None or self.validation is None or best.validation is None:
+            return None
+        return best if best.validation < self.validation else None
 
     @property
     def unit(self) -> str:
@@ -48,8 +60,10 @@ class Trial:
 
     @property
     def rows(self) -> dict[str, int]:
-        """A good, a usual and a bad trajectory."""
-        order = np.argsort(self.metrics.per_trajectory)
+        """A good, a usual and a bad trajectory, of those measured to their end if there are."""
+        whole = np.asarray(self.truth.known)[:, self.observe :].all(1)
+        chosen = np.flatnonzero(whole) if whole.any() else np.arange(len(whole))
+        order = chosen[np.argsort(self.metrics.per_trajectory[chosen])]
         picks = {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}
         if len(order) < 3:
             picks = {"forecast": order[0]}
@@ -60,6 +74,22 @@ class Trial:
         here = metrics.steps == self.observe + ahead - 1
         return float(np.sqrt(metrics.mse[here][0])) if here.any() else float("nan")
 
+    def relative_errors(self) -> np.ndarray:
+        """(H,) root mean square error by time ahead, in standard deviations of the true motion."""
+        error, truth = self._errors()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # times at which nothing was measured
+            spread = np.nanstd(truth, axis=(0, 1))
+            found = np.sqrt(np.nanmean((error / np.where(spread > 0, spread, 1.0)) ** 2, (0, 2)))
+        return found
+
+    def _errors(self) -> tuple[np.ndarray, np.ndarray]:
+        """(n, H, d) forecast minus truth, and (n, T, d) the truth; NaN where nothing was known."""
+        truth = np.where(self.truth.known_q, self.truth.q, np.nan)
+        error = self.prediction.q[:, self.observe :] - truth[:, self.observe :]
+        turns = 2 * np.pi * np.round(np.nan_to_num(error) / (2 * np.pi))
+        return error - np.where(self.truth.angles, turns, 0.0), truth
+
     def valid_until(self) -> dict[str, Any] | None:
         """Until when the bands promise a valid forecast, and until when it was; None without bands.
 
@@ -68,12 +98,9 @@ class Trial:
         promised = forecast_validity(self.prediction, self.truth)
         if promised is None:
             return None
-        later = slice(self.observe, None)
-        truth = np.where(self.truth.known_q, self.truth.q, np.nan)
-        error = self.prediction.q[:, later] - truth[:, later]
-        turns = 2 * np.pi * np.round(np.nan_to_num(error) / (2 * np.pi))
-        error = error - np.where(self.truth.angles, turns, 0.0)
-        times = self.truth.times[:, later] - self.truth.times[:, self.observe - 1 : self.observe]
+        error, truth = self._errors()
+        seen = self.observe
+        times = self.truth.times[:, seen:] - self.truth.times[:, seen - 1 : seen]
         measured = measured_validity(np.nanmedian(times, axis=0), error, np.nanstd(truth, axis=1))
         found = promised.summary(self.unit)
         words = f"{found['sentence']}; by these data: {measured:.3g} {self.unit}".rstrip()
@@ -151,17 +178,35 @@ def try_out(
     found = model.reconstruct(asked)
     prediction = keep_known(asked, found.trajectories)
     network = model.network
+    others = rivals(truth, observe, train, validation)
+    own = None
+    if train is not None and validation is not None and others[-1].validation is not None:
+        own = _held_error(model, train, validation, observe, truth.states - observe)
     return Trial(
         truth=truth,
         observe=observe,
         prediction=prediction,
         metrics=compare(prediction, truth),
-        others=rivals(truth, observe, train, validation),
+        others=others,
         poor=sum(result != Result.OK for result in found.result),
         left_out=left_out,
         period=period,
         blocks=None if network is None else diagnose(network, truth, found.codes),
+        validation=own,
     )
+
+
+def _held_error(
+    model: AbstractAnswers, train: Trajectories, validation: Trajectories, observe: int, steps: int
+) -> float | None:
+    """The model's error on the windows that rivals are chosen by."""
+    held = held_windows(
+        train.replace(v=None, p=None), validation.replace(v=None, p=None), observe, steps
+    )
+    if held is None:
+        return None
+    found = model.reconstruct(hidden(held.windows, observe)).trajectories
+    return held.error(found.q[:, observe:], observe)
 
 
 def horizons(trial: Trial) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """The one place where data of any kind become `Trajectories`: tables, arrays and files."""
 
-import dataclasses
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,7 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.files.arrays import from_arrays
-from dhn.files.files import read
+from dhn.files.files import field_names, read
 from dhn.files.roles import Roles
 from dhn.files.stored import StoredTrajectories
 from dhn.files.table import Table, from_table, own_roles
@@ -37,7 +36,7 @@ else:
 
 
 def as_trajectories(data: TrajectoriesLike) -> Trajectories:
-    """Whatever a person has, as trajectories.
+    """Data of any supported kind as trajectories.
 
     Arguments:
         data: `Trajectories`; a list of them; trajectories on disk, which are read whole; the path
@@ -100,11 +99,9 @@ def from_dataframe(
     Returns:
         The trajectories; unequal lengths are padded.
     """
-    roles: list[tuple[str, str]] = []
-    for names, role in ((trajectory, "trajectory"), (time, "t")):
-        roles += [] if names is None else [(names, role)]
-    for names, role in ((q, "q"), (p, "p"), (v, "v"), (params, "param")):
-        roles += [(name, role) for name in ([names] if isinstance(names, str) else names)]
+    given = {"trajectory": trajectory, "t": time, "q": q, "p": p, "v": v, "param": params}
+    lists = {role: [x] if isinstance(x, str) else x or () for role, x in given.items()}
+    roles = [(name, role) for role, names in lists.items() for name in names]
     named = [name for name, _ in roles]
     twice = next((x for x in named if named.count(x) > 1), None)
     if twice is not None:
@@ -112,15 +109,13 @@ def from_dataframe(
     if (p or v or params) and not q:
         raise UserError("p, v and params are named together with q; name the coordinates, too.")
     table = _table(frame, time or TIME, trajectory or TRAJECTORY)
-    unknown = set(fields) - {x.name for x in dataclasses.fields(Trajectories)}
-    if unknown:
+    if unknown := set(fields) - field_names():
         raise UserError(f"{min(unknown)!r} is not a field of Trajectories.")
     kept = frame.attrs.get(ATTRIBUTE)
     if q or not isinstance(kept, Mapping):
         return Trajectories(**(from_table(table, dict(roles) or None) | fields))
     found = from_table(table, roles=_remembered(kept, roles, set(table.columns)))
-    found = {"noise": kept["noise"]} | found
-    found |= {key: kept[key] for key in ("angles", "system")}
+    found = {"noise": kept["noise"], **found, "angles": kept["angles"], "system": kept["system"]}
     if groups := kept.get("code_group"):
         found["code_group"] = tuple(groups.get(x, x) for x in found["ids"])
     labels = {*table.columns, TIME}

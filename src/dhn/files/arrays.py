@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 import pydantic
+import pydantic_core
 
 from dhn.errors import UserError
 from dhn.files.roles import Roles, find_roles
@@ -22,13 +23,6 @@ if TYPE_CHECKING:
     from dhn.trajectories.container import Trajectories
 
 HEADER = "dhn"
-
-
-@final
-class _Layout(pydantic.BaseModel):
-    """The part of a header that every version has."""
-
-    layout: int
 
 
 @final
@@ -57,7 +51,8 @@ class _Header(pydantic.BaseModel):
 def parse_header(text: str | bytes) -> dict[str, Any]:
     """The header of one of our own files, or a `UserError`."""
     try:
-        layout = _Layout.model_validate_json(text).layout
+        values = pydantic_core.from_json(text)
+        layout = values["layout"]
         if layout > LAYOUT:
             raise UserError(
                 f"it was written by a newer dhn (layout {layout}, this one reads {LAYOUT}); "
@@ -67,7 +62,9 @@ def parse_header(text: str | bytes) -> dict[str, Any]:
         n, _, d = header["shape"]
         if (len(header["ids"]), len(header["names"])) == (n, d):
             return header
-    except pydantic.ValidationError:
+    except UserError:
+        raise
+    except (ValueError, TypeError, KeyError):  # no JSON, or not that of a header
         pass
     raise UserError("its field 'dhn' (names, ids, units, ...) is damaged; write it anew.")
 
@@ -147,12 +144,13 @@ def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `Trajectories` that stand in a header, without control characters."""
     fields: dict[str, Any] = {k: tuple(header[k]) for k in ("names", "angles", "ids")}
     fields["code_group"] = tuple(header.get("code_group", ()))
-    for key in ("units", "meta"):
-        fields[key] = {printable(k): _printable(x) for k, x in header[key].items()}
-    return fields | {"system": _printable(header["system"])}
+    return fields | {key: shown(header[key]) for key in ("units", "meta", "system")}
 
 
-def _printable(value: Any) -> Any:
+def shown(value: Any) -> Any:
+    """Texts, also those in a mapping, as a terminal may show them."""
+    if isinstance(value, Mapping):
+        return {shown(k): shown(x) for k, x in value.items()}
     return printable(value) if isinstance(value, str) else value
 
 
@@ -164,15 +162,11 @@ def _foreign(arrays: Mapping[str, np.ndarray], roles: Roles) -> dict[str, Any]:
     if t.ndim not in (1, 2):
         raise UserError(f"the times {roles.t!r} must have shape (T,) or (n, T); got {t.shape}.")
     T = t.shape[-1]
-    q = _states(arrays, roles.q, T, t.ndim)
-    n, _, d = q.shape
-    fields: dict[str, Any] = {"q": q, "t": t}
+    labels = {"q": roles.q, "p": roles.p, "v": roles.v}
+    fields: dict[str, Any] = {k: _states(arrays, x, T, t.ndim) for k, x in labels.items() if x}
+    n, _, d = fields["q"].shape
     names = tuple(name for name, _ in roles.q)
-    fields["names"] = names if len(names) == d else ()
-    for key in ("p", "v"):
-        labels = getattr(roles, key)
-        if labels:
-            fields[key] = _states(arrays, labels, T, t.ndim)
+    fields |= {"t": t, "names": names if len(names) == d else ()}
     if roles.known is not None:
         known = numbers(roles.known, arrays[roles.known])
         fields["known"] = known.reshape(n, T) if known.size == n * T else known

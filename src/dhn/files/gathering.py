@@ -17,8 +17,7 @@ from dhn.checks import as_path
 from dhn.errors import UserError
 from dhn.files.arrays import HEADER, own_sizes
 from dhn.files.atomic import atomic_path
-from dhn.files.files import cleaned, write
-from dhn.files.loading import format_of
+from dhn.files.files import cleaned, format_of, write
 from dhn.files.pieces import LEVELS_FIRST, SHARED
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.contents import BLOCK, digest_blocks, header_dict, number_arrays
@@ -59,89 +58,69 @@ def gathered(
         data = parts[0] if len(parts) == 1 else Trajectories.concatenate(parts)
         yield functools.partial(write, data)
         return
-    with _scratch(path) as file:
-        yield functools.partial(_save, _gather(pieces, file, count))
-
-
-@contextlib.contextmanager
-def _scratch(path: Path) -> Iterator[IO[bytes]]:
-    """A file without a name beside `path`, gone when it is closed, even by a crash."""
-    try:
-        file = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
-    with file:
+    with contextlib.ExitStack() as files:
         try:
-            yield file
+            found = _gather(pieces, path.parent, count, files)
         except OSError as error:
             raise UserError(f"{path} cannot be written: {error.strerror or error}.") from error
+        yield functools.partial(_save, found)
 
 
 @final
 class _Gathered:
-    """Arrays of known shapes, one after the other in a file without a name."""
+    """The arrays of all pieces, each in a file without a name; quantiles in one for each level."""
 
-    def __init__(self, first: Trajectories, file: IO[bytes], count: int):
-        self.file, self.count = file, count
-        self.common = _common(first)
-        self.header = header_dict(first) | {"shape": [count, first.states, first.dim]}
-        self.ids: list[str] = []
-        self.groups: list[str] = []
-        self.sizes: dict[str, Shape] = {}
-        self.types: dict[str, np.dtype] = {}
-        self.starts: dict[str, int] = {}
-        position = 0
-        sizes = own_sizes(self.header)
-        for name, array in number_arrays(first).items():
-            self.sizes[name], self.types[name] = sizes[name], array.dtype
-            self.starts[name] = position
-            position += math.prod(sizes[name]) * array.dtype.itemsize
-        if hasattr(os, "posix_fallocate"):  # a full disk is noticed now, not at the end
-            os.posix_fallocate(file.fileno(), 0, position)
+    def __init__(self, first: Trajectories, folder: Path, count: int, stack: contextlib.ExitStack):
+        self.common, self.count = _common(first), count
+        self.header = header_dict(first) | {"shape": [count, first.states, first.dim], "ids": []}
+        self.sizes = {name: own_sizes(self.header)[name] for name in number_arrays(first)}
+        self.files: dict[str, list[IO[bytes]]] = {}
+        for name, size in self.sizes.items():
+            number = size[0] if name in LEVELS_FIRST else 1
+            made = (tempfile.TemporaryFile(dir=folder) for _ in range(number))  # noqa: SIM115
+            self.files[name] = [stack.enter_context(file) for file in made]
+            for file in self.files[name]:
+                if hasattr(os, "posix_fallocate"):  # a full disk is noticed now, not at the end
+                    length = math.prod(size) // number * _kind(name).itemsize
+                    os.posix_fallocate(file.fileno(), 0, length)
 
     def add(self, piece: Trajectories) -> None:
-        done = len(self.ids)
-        self.ids += piece.ids
-        self.groups += piece.code_group
-        if _common(piece) != self.common or len(self.ids) > self.count:
+        ids, begun = self.header["ids"], bool(self.header["ids"])
+        if _common(piece) != self.common or len(ids) + len(piece) > self.count:
             raise UserError("the pieces of one file must have the same fields and states.")
+        ids += piece.ids
+        if begun and piece.code_group:
+            self.header["code_group"] += piece.code_group
         for name, array in number_arrays(piece).items():
-            shared = name in SHARED and array.ndim == 2
-            if shared or array.shape == self.sizes[name] == (piece.states,):
-                self._put(name, 0, array)
-            elif name in LEVELS_FIRST:
-                row = math.prod(self.sizes[name][2:])
-                for level, values in enumerate(array):
-                    self._put(name, (level * self.count + done) * row, values)
-            else:
-                self._put(name, done * math.prod(self.sizes[name][1:]), array)
-
-    def _put(self, name: str, first: int, array: np.ndarray) -> None:
-        self.file.seek(self.starts[name] + first * self.types[name].itemsize)
-        self.file.write(np.ascontiguousarray(array, self.types[name]).tobytes())
+            shared = array.ndim == (2 if name in SHARED else 1)
+            if not (begun and shared):
+                levels = array if name in LEVELS_FIRST else [array]
+                for file, values in zip(self.files[name], levels, strict=True):
+                    file.write(np.ascontiguousarray(values, _kind(name)).tobytes())
 
     def blocks(self, name: str) -> Iterator[np.ndarray]:
-        kind, size = self.types[name], math.prod(self.sizes[name])
-        for first in range(0, size, BLOCK):
-            self.file.seek(self.starts[name] + first * kind.itemsize)
-            number = min(BLOCK, size - first)
-            yield np.frombuffer(self.file.read(number * kind.itemsize), kind, number)
+        for file in self.files[name]:
+            file.seek(0)
+            while content := file.read(BLOCK * _kind(name).itemsize):
+                yield np.frombuffer(content, _kind(name))
 
     def whole_header(self) -> bytes:
-        header = self.header | {"ids": self.ids}
-        if self.groups:
-            header["code_group"] = self.groups
         parts = {name: (size, self.blocks(name)) for name, size in self.sizes.items()}
-        return json.dumps(header | {"sha256": digest_blocks(header, parts)}).encode()
+        return json.dumps(self.header | {"sha256": digest_blocks(self.header, parts)}).encode()
 
 
-def _gather(pieces: Iterable[Trajectories], file: IO[bytes], count: int) -> _Gathered:
+def _kind(name: str) -> np.dtype:
+    return np.dtype(bool if name == "known" else np.float64)
+
+
+def _gather(
+    pieces: Iterable[Trajectories], folder: Path, count: int, files: contextlib.ExitStack
+) -> _Gathered:
     found = None
-    for piece in pieces:
-        piece = cleaned(piece)
-        found = found or _Gathered(piece, file, count)
+    for piece in map(cleaned, pieces):
+        found = found or _Gathered(piece, folder, count, files)
         found.add(piece)
-    if found is None or len(found.ids) != count:
+    if found is None or len(found.header["ids"]) != count:
         raise UserError(f"{count} trajectories were to be written; fewer came.")
     return found
 
@@ -151,7 +130,7 @@ def _save(gathered: _Gathered, path: Path) -> None:
         text = np.frombuffer(gathered.whole_header(), np.uint8)
         _member(archive, HEADER, text.dtype, text.shape, [text])
         for name, size in gathered.sizes.items():
-            _member(archive, name, gathered.types[name], size, gathered.blocks(name))
+            _member(archive, name, _kind(name), size, gathered.blocks(name))
 
 
 def _member(

@@ -15,12 +15,11 @@ p, p1, ... and v, v1, ...; `noise_theta` is the noise of `theta`; what remains i
 """
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from typing import final
 
-from dhn.errors import UserError
+from dhn.errors import NEAR, UserError, did_you_mean
 from dhn.trajectories.labels import (
     KNOWN,
     TIME,
@@ -28,13 +27,13 @@ from dhn.trajectories.labels import (
     momentum_label,
     noise_label,
     parse_quantile_label,
+    state_labels,
     velocity_label,
 )
 
 _KINDS = ("q", "p", "v", "param", "noise")
 _PLAIN = ("t", "trajectory", "known")
 _LISTED = 20  # names that a message of one line has room for
-COMPARED = 1000  # names that a misspelt one is compared with; each takes about 0.1 ms
 _DEFAULT_NAME = re.compile(r"q\d*")
 
 
@@ -57,10 +56,9 @@ class Roles:
 
     def noise_places(self) -> list[tuple[str, int, int]]:
         """(label, row, column) of the standard deviations in an array (..., 2, d)."""
-        names = [name for name, _ in self.q]
-        second = momentum_label if self.p else velocity_label
-        places = {name: (0, k) for k, name in enumerate(names)}
-        places |= {second(name): (1, k) for k, name in enumerate(names)}
+        labels = state_labels([name for name, _ in self.q])
+        rows = (labels["q"], labels["p" if self.p else "v"])
+        places = {x: (row, k) for row, found in enumerate(rows) for k, x in enumerate(found)}
         for of, label in self.noise:
             if of not in places:
                 raise UserError(
@@ -79,7 +77,8 @@ def find_roles(
     for label, role in (columns or {}).items():
         if label not in there:
             raise UserError(
-                f"there is no {what} {label!r}{_near(label, labels)}; it has {listing(labels)}."
+                f"there is no {what} {label!r}{did_you_mean(label, labels, NEAR)}; it has "
+                f"{listing(labels)}."
             )
         _assign(roles, label, role)
     for key, default in (("t", TIME), ("trajectory", TRAJECTORY), ("known", KNOWN)):
@@ -178,8 +177,3 @@ def listing(names: Sequence[str]) -> str:
     """Names for a message, the first ones only if there are many."""
     more = f", ... ({len(names)} in all)" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + more
-
-
-def _near(label: str, labels: Sequence[str]) -> str:
-    match = difflib.get_close_matches(str(label), labels[:COMPARED], n=1)
-    return f" (did you mean {match[0]!r}?)" if match else ""

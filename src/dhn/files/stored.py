@@ -7,8 +7,6 @@ simulated doubles hardly shrink, and training reads them all the time.
 """
 
 import contextlib
-import hashlib
-import json
 import os
 import secrets
 import shutil
@@ -21,10 +19,10 @@ import numpy as np
 
 from dhn.checks import as_path
 from dhn.errors import UserError
-from dhn.files.arrays import HEADER, header_fields
+from dhn.files.arrays import HEADER, own_fields
 from dhn.memory import check_memory
 from dhn.trajectories.container import Trajectories
-from dhn.trajectories.contents import LAYOUT, header_dict, number_arrays
+from dhn.trajectories.contents import LAYOUT, digest_blocks, header_dict, number_arrays
 from dhn.trajectories.labels import unique
 
 ENDING = ".zarr"
@@ -34,8 +32,6 @@ PIECE = 4096
 """Trajectories held in memory at a time."""
 ID_BYTES = 16  # of most labels; longer ones widen the array
 QUANTILES = ("q_quantiles", "p_quantiles")
-FIXED = ("t", "noise")
-"""Arrays that all trajectories may share: times, and noise that is not of each number."""
 FIELDS = ("layout", "fields", "shared_time", "names", "angles", "units", "system", "params")
 """What must be the same in every piece, together with the levels of quantiles."""
 
@@ -105,7 +101,8 @@ class StoredTrajectories:
         missing = sorted(needed - set(self._arrays))
         if missing or self._arrays["ids"].shape[0] != self._shape[0]:
             raise ValueError(f"its array {(missing or ['ids'])[0]!r} is missing or too short")
-        self._fixed = {name: self._get(name, ...) for name in FIXED if self._is_fixed(name)}
+        shared = [x for x in self._arrays if _is_shared(x, self.header)]
+        self._fixed = {name: self._get(name, ...) for name in shared}
 
     def __len__(self) -> int:
         return self._shape[0]
@@ -132,7 +129,7 @@ class StoredTrajectories:
         first, last, _ = rows.indices(len(self))
         if first >= last:
             raise UserError(f"no trajectories in {rows}; there are {len(self)}.")
-        return self._read([(first, last)])
+        return self.spans([(first, last)])
 
     def chunks(self, numbers: Sequence[int]) -> Trajectories:
         """The trajectories of these chunks, one chunk after the other.
@@ -144,25 +141,34 @@ class StoredTrajectories:
             Trajectories in memory.
         """
         size = self.chunk
-        return self._read([(size * k, min(size * (k + 1), len(self))) for k in numbers])
+        return self.spans([(size * k, size * k + self.rows_of(k)) for k in numbers])
 
-    def _read(self, parts: Sequence[tuple[int, int]]) -> Trajectories:
-        names = {"q", "known", "ids", *self.header["fields"]} - set(FIXED)
-        names |= {x for x in (*FIXED, "params", *QUANTILES) if x in self._arrays}
-        fields: dict[str, Any] = {}
-        for name in names - self._fixed.keys():
-            found = [self._get(name, self._index(name, *part)) for part in parts]
+    def rows_of(self, number: int) -> int:
+        """How many trajectories this chunk holds."""
+        return min(self.chunk, len(self) - number * self.chunk)
+
+    def spans(self, parts: Sequence[tuple[int, int]]) -> Trajectories:
+        """The trajectories of these spans, one after the other.
+
+        Arguments:
+            parts: First row of each span, and the one after its last.
+
+        Returns:
+            Trajectories in memory.
+        """
+        fields = dict(self._fixed)
+        for name in self._arrays.keys() - self._fixed.keys() - {"ids"}:
             axis = 1 if name in QUANTILES else 0
+            found = [self._get(name, _rows(name, *part)) for part in parts]
             fields[name] = found[0] if len(found) == 1 else np.concatenate(found, axis)
-        fields |= self._fixed
-        labels = [bytes(x).rstrip(b"\0").decode() for x in fields.pop("ids")]
-        header = self.header | {"ids": unique(labels)}
-        params = fields.pop("params", np.empty((len(labels), 0)))
-        fields["params"] = dict(zip(header["params"], params.T, strict=True))
-        for name in QUANTILES:
-            levels = header[f"{name[0]}_levels"]
-            fields[name] = dict(zip(levels, fields.get(name, ()), strict=True))
-        return Trajectories(**fields, **header_fields(header))
+        ids = unique([x for part in parts for x in self._ids(*part)])
+        return Trajectories(
+            **own_fields(self.header | {"ids": ids, "shape": fields["q"].shape}, fields)
+        )
+
+    def _ids(self, first: int, last: int) -> list[str]:
+        rows = self._get("ids", _rows("ids", first, last))
+        return [bytes(x).rstrip(b"\0").decode() for x in rows]
 
     def pieces(self, size: int = PIECE) -> Iterator[Trajectories]:
         """All trajectories in order, `size` at a time.
@@ -184,42 +190,22 @@ class StoredTrajectories:
 
     def fingerprint(self) -> str:
         """`Trajectories.fingerprint` of the whole, computed chunk by chunk."""
-        sha = hashlib.sha256()
-        shape = {"shape": list(self._shape), "ids": [], "meta": None}
-        text = json.dumps(self.header | shape, sort_keys=True)
-        before, after = text.split('"ids": []')
-        sha.update(f'{before}"ids": ['.encode())
-        size = max(self.chunk, PIECE // self.chunk * self.chunk)
-        for first in range(0, len(self), size):
-            part = self._get("ids", self._index("ids", first, first + size))
-            labels = [bytes(x).rstrip(b"\0").decode() for x in part]
-            sha.update(((", " if first else "") + json.dumps(labels)[1:-1]).encode())
-        sha.update(f"]{after}".encode())
-        for name in sorted(x for x in self._arrays if x != "ids"):
-            array = self._arrays[name]
-            sha.update(f"{name}{tuple(array.shape)}".encode())
-            for part in self._whole(name, size):
-                clean = np.where(np.isnan(part), np.nan, part).astype("<f8")
-                sha.update(np.ascontiguousarray(clean).tobytes())
-        return sha.hexdigest()
+        own = {"shape": list(self._shape), "ids": self._ids(0, len(self)), "meta": None}
+        names = self._arrays.keys() - {"ids"}
+        parts = {x: (tuple(self._arrays[x].shape), self._blocks(x)) for x in names}
+        return digest_blocks(self.header | own, parts)
 
-    def _whole(self, name: str, size: int) -> Iterator[np.ndarray]:
+    def _blocks(self, name: str) -> Iterator[np.ndarray]:
         """The parts of an array whose bytes, one after the other, are those of the whole."""
         if name in self._fixed:
             yield self._fixed[name]
             return
-        levels = range(self._arrays[name].shape[0]) if name in QUANTILES else (None,)
+        size = max(self.chunk, PIECE // self.chunk * self.chunk)
+        levels = range(self._arrays[name].shape[0]) if name in QUANTILES else (...,)
         for level in levels:
             for first in range(0, len(self), size):
                 rows = slice(first, first + size)
-                yield self._get(name, rows if level is None else (level, rows))
-
-    def _is_fixed(self, name: str) -> bool:
-        return name in self._arrays and _is_shared(name, self.header)
-
-    def _index(self, name: str, first: int, last: int) -> Any:
-        rows = slice(first, min(last, len(self)))
-        return (slice(None), rows) if name in QUANTILES else rows
+                yield self._get(name, rows if level is ... else (level, rows))
 
     def _get(self, name: str, index: Any) -> np.ndarray:
         try:
@@ -237,8 +223,16 @@ class StoredTrajectories:
 
 
 def _is_shared(name: str, header: Mapping[str, Any]) -> bool:
-    """Whether all trajectories have the same times or the same noise."""
-    return bool(header["shared_time"]) if name == "t" else not header.get("each_noise", False)
+    """Whether it is an array that all trajectories share: times, or noise of each coordinate."""
+    if name == "noise":
+        return not header.get("each_noise", False)
+    return name == "t" and bool(header["shared_time"])
+
+
+def _rows(name: str, first: int, last: int) -> Any:
+    """The index of these trajectories."""
+    rows = slice(first, last)
+    return (slice(None), rows) if name in QUANTILES else rows
 
 
 @final
@@ -247,7 +241,8 @@ class Store:
 
     def __init__(self, folder: Path, chunk: int):
         self._group = zarr_module().create_group(folder)
-        self._chunk, self._header, self.count = chunk, None, 0
+        self._chunk, self.count = chunk, 0
+        self._header: dict[str, Any] = {}
         self._arrays: dict[str, Any] = {}
 
     def append(self, data: Trajectories) -> None:
@@ -266,7 +261,7 @@ class Store:
         if self.count and ids == [str(i) for i in range(len(ids))]:
             ids = [str(self.count + i) for i in range(len(ids))]
         arrays = number_arrays(data)
-        if self._header is None:
+        if not self._header:
             self._header = header
             for name, array in arrays.items():
                 self._create(name, array)
@@ -278,13 +273,10 @@ class Store:
         self._arrays["ids"].resize((self.count, width))
         last = self.count + len(data)
         for name, array in {**arrays, "ids": text}.items():
-            if not self._is_fixed(name):
-                target = self._arrays[name]
-                levels = name in QUANTILES
-                shape = (*target.shape[:1], last) if levels else (last,)
-                target.resize((*shape, *target.shape[len(shape) :]))
-                rows = slice(self.count, last)
-                target[(slice(None), rows) if levels else rows] = array
+            if not _is_shared(name, self._header):
+                target, axis = self._arrays[name], name in QUANTILES
+                target.resize((*target.shape[:axis], last, *target.shape[axis + 1 :]))
+                target[_rows(name, self.count, last)] = array
         self.count = last
         kept = {k: x for k, x in self._header["meta"].items() if header["meta"].get(k) == x}
         self._header = self._header | {"meta": kept}
@@ -295,22 +287,18 @@ class Store:
         from zarr.codecs import Crc32cCodec
 
         shape, chunks = list(array.shape), list(array.shape)
-        if not self._is_fixed(name):
+        shared = _is_shared(name, self._header)
+        if not shared:
             axis = 1 if name in QUANTILES else 0
             shape[axis], chunks[axis] = 0, self._chunk
         self._arrays[name] = self._group.create_array(
             name, shape=tuple(shape), chunks=tuple(max(x, 1) for x in chunks), dtype=array.dtype,
             compressors=(Crc32cCodec(),),
         )  # fmt: skip
-        if self._is_fixed(name):
+        if shared:
             self._arrays[name][...] = array
 
-    def _is_fixed(self, name: str) -> bool:
-        assert self._header is not None
-        return name in FIXED and _is_shared(name, self._header)
-
     def _check(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        assert self._header is not None
         for name in (*FIELDS, "q_levels", "p_levels"):
             if header[name] != self._header[name]:
                 raise UserError(
@@ -323,7 +311,9 @@ class Store:
                 f"coordinates; got {self._arrays['q'].shape[1:]} and then "
                 f"{tuple(header['shape'][1:])}."
             )
-        for name in filter(self._is_fixed, arrays):
+        for name in arrays:
+            if not _is_shared(name, self._header):
+                continue
             if not np.array_equal(self._arrays[name][...], arrays[name], equal_nan=True):
                 what = "times" if name == "t" else "noise"
                 raise UserError(f"all trajectories of a {ENDING} folder have the same {what}.")

@@ -25,10 +25,9 @@ from dhn.trajectories.labels import (
     KNOWN,
     TIME,
     TRAJECTORY,
-    momentum_label,
     noise_label,
     quantile_label,
-    velocity_label,
+    state_labels,
 )
 from dhn.trajectories.validation import check_times
 
@@ -129,11 +128,10 @@ def from_table(
     header = None if table.header is None or columns is not None else parse_header(table.header)
     if header is not None:
         roles = own_roles(header)
-    elif roles is None:
-        roles = find_roles(list(table.columns), columns)
-    if header is not None:
         _check_own(table, roles, header)
         check_memory(8 * math.prod(header["shape"]), "its trajectories")
+    elif roles is None:
+        roles = find_roles(list(table.columns), columns)
     if roles.t is None:
         raise UserError(
             "it has no column of times: call it 't', or map one: columns={'time': 't'}."
@@ -203,15 +201,16 @@ def own_roles(header: Mapping[str, Any]) -> Roles:
     """The roles of the columns that `state_columns` makes."""
     names = header["names"]
     roles = Roles(TIME, TRAJECTORY, KNOWN, [(x, x) for x in names])
-    for key, label in (("p", momentum_label), ("v", velocity_label)):
+    labels = state_labels(names)
+    for key in ("p", "v"):
         if key in header["fields"]:
-            setattr(roles, key, [(x, label(x)) for x in names])
+            setattr(roles, key, list(zip(names, labels[key], strict=True)))
     roles.params = [(x, x) for x in header["params"]]
     for (_, stems), part in zip(_quantile_stems(roles), ("q", "p"), strict=False):
         for level in header[f"{part}_levels"]:
             roles.quantiles += [(x, level, quantile_label(x, level)) for x in stems]
     if header.get("each_noise"):
-        momenta = [x for _, x in roles.p or roles.v] or [velocity_label(x) for x in names]
+        momenta = labels["p" if roles.p else "v"]
         roles.noise = [(x, noise_label(x)) for x in (*names, *momenta)]
     return roles
 

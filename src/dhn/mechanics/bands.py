@@ -84,12 +84,11 @@ def calibrated(
 ) -> Bands:
     """Factors by conformal quantiles of forecast errors, in units of predictive spread.
 
-    Overlapping windows count as the independent ones among them: their number n is the time that
-    the windows cover over the horizon. Quantiles are taken at the finite-sample share
-    `level (n + 1) / n`, and shrunk where few windows are independent: towards the normal
-    distribution's, widened by the uncertainty of the coefficients. Windows of the training part,
-    their errors enlarged by `optimism`, fill up a validation part that is too short to tell a
-    factor.
+    Overlapping windows count as the n independent ones among them (see `independent_windows`).
+    Quantiles are taken at the finite-sample share `level (n + 1) / n`, and shrunk where few windows
+    are independent: towards the normal distribution's, widened by the uncertainty of the
+    coefficients. Windows of the training part, their errors enlarged by `optimism`, fill up a
+    validation part that is too short to tell a factor.
 
     Arguments: mechanics; validation, training: windows and (n,) the systems they belong to;
         optimism: expected error of new data over that of fitted data; draws: (k, R, P)
@@ -113,10 +112,10 @@ def calibrated(
     for k, knot in enumerate(knots):
         rows = slice(max(0, knot - reach), knot + reach + 1)
         near = [x[:, rows][np.isfinite(x[:, rows])] for x in ratios]
-        independent = [
-            min(float(len(x)), _covered(w) / (ahead[knot] + 4 * ahead[0]))
-            for x, (w, _) in zip(near, parts, strict=True)
-        ]
+        independent = []
+        for x, ratio, (w, _) in zip(near, ratios, parts, strict=True):
+            here = ratio[:, min(knot, ratio.shape[1] - 1)]
+            independent.append(min(float(len(x)), independent_windows(w, here, ahead[knot])))
         independent[1] = min(independent[1], max(0.0, ENOUGH - independent[0]))
         counts[k] = sum(independent)
         weights = np.concatenate(
@@ -161,12 +160,30 @@ def _cost(parts: list[tuple[Windows, Forecasts]], off: list[np.ndarray], power: 
     return float(np.log(np.sqrt((ratio**2).mean())) + np.concatenate(logs).mean())
 
 
-def _covered(windows: Windows) -> float:
-    """Scaled time that the starts of the windows cover."""
-    starts, found = np.array([x.t[0] for x in windows.pieces]), 0.0
+def independent_windows(windows: Windows, ratios: Float[np.ndarray, "n d"], ahead: float) -> float:
+    """Number of independent windows among those that overlap.
+
+    At least those that do not overlap: the time that starts cover over the horizon. More where
+    errors are hardly correlated from start to start: their number over the sum of their
+    autocorrelations, up to the first that is not positive.
+
+    Arguments: windows; ratios: (n, d) errors at a horizon, in units of their spread; ahead: the
+        horizon, scaled.
+    Returns: the number.
+    """
+    starts, names = np.array([x.t[0] for x in windows.pieces]), np.array(windows.names)
+    apart, hardly = 0.0, np.zeros(ratios.shape[1])
+    centred = ratios - np.nanmean(ratios, axis=0) if np.isfinite(ratios).any() else ratios
     for name in dict.fromkeys(windows.names):
-        found += float(np.ptp(starts[[x == name for x in windows.names]])) + windows.ahead[0]
-    return found
+        here = names == name
+        apart += (float(np.ptp(starts[here])) + windows.ahead[0]) / (ahead + 4 * windows.ahead[0])
+        for k, column in enumerate(centred[here].T):
+            x = column[np.isfinite(column)]
+            full = np.correlate(x, x, "full")[len(x) - 1 :] if len(x) else np.zeros(1)
+            ends = np.flatnonzero(full <= 0)
+            total = full[: ends[0] if len(ends) else None].sum()
+            hardly[k] += len(x) * full[0] / max(2 * total - full[0], 1e-300)
+    return max(apart, float(hardly.min()))
 
 
 def _quantile(values: np.ndarray, weights: np.ndarray, level: float) -> float:

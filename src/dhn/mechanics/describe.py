@@ -7,11 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dhn.mechanics.layout import Layout
-from dhn.mechanics.motion import constant_masses, mass_matrix, potential
+from dhn.mechanics.classical import Classical
+from dhn.mechanics.layout import PARAMETER_WIDTH, Layout
+from dhn.mechanics.motion import constant_masses, energy
 from dhn.mechanics.predicting import Mechanics
 from dhn.mechanics.rest import rest_force
 
+TOLD = 0.3
+"""A parameter whose error stays above this share of what it was before is not told by the data."""
 TYPICAL = 256  # states over which the force of the learned rest is averaged
 
 
@@ -25,8 +28,14 @@ def describe(mechanics: Mechanics, errors: np.ndarray, systems: tuple[str, ...])
     Returns: {"convention": ..., "systems": [...]}.
     """
     names = systems or ("all runs",)
+    own = mechanics.layout.classical
+    convention = (
+        "M_11 = 1: positions cannot tell a common factor of all masses"
+        if own is None
+        else f"equations of {own.system.name}: forces in the units of its parameters"
+    )
     return {
-        "convention": "M_11 = 1: positions cannot tell a common factor of all masses",
+        "convention": convention,
         "angles": "against the link before" if mechanics.scale.relative else "as measured",
         "systems": [
             {"name": name, **_one(mechanics, mechanics.theta[k], errors[k])}
@@ -38,7 +47,6 @@ def describe(mechanics: Mechanics, errors: np.ndarray, systems: tuple[str, ...])
 def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[str, Any]:
     layout, scale = mechanics.layout, mechanics.scale
     d, size, time = layout.dim, scale.size, scale.time
-    angle = np.array(layout.angles)
 
     def entry(block: str, k: int, unit: float) -> dict[str, float]:
         at = layout.slices[block].start + k
@@ -46,11 +54,10 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
 
     with jax.enable_x64(True):
         parts = jax.tree.map(np.asarray, _linearised(layout, jnp.asarray(theta)))
-    masses, slope, rest, stiff, inertia = parts
+    rest, stiff, inertia = parts
     squares = np.linalg.eigvals(np.linalg.solve(inertia, stiff))
-    mass_errors = np.sqrt(np.einsum("ijp,p->ij", slope**2, errors**2))
-    units = size[0] ** 2 / np.outer(size, size)
-    force = size[0] ** 2 / size / time**2
+    own = layout.classical
+    force = size[0] ** 2 / size / time**2 if own is None else own.force
     blocks: dict[str, tuple[str, np.ndarray]] = {
         "sine": ("potential", force), "cosine": ("potential", force),
         "sine2": ("potential", force), "cosine2": ("potential", force),
@@ -60,19 +67,16 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
         "viscous": ("friction", force * time / size), "dry": ("friction", force),
         "stribeck": ("friction", force), "slant": ("friction", force),
         "drag": ("friction", force * time**2 / size**2),
-        "phase": ("sensor", np.ones(d)), "even": ("sensor", size), "odd": ("sensor", size),
+        "zero": ("sensor", size), "phase": ("sensor", np.ones(d)),
+        "even": ("sensor", size), "odd": ("sensor", size),
         "even2": ("sensor", size), "odd2": ("sensor", size),
         "even3": ("sensor", size), "odd3": ("sensor", size),
         "even4": ("sensor", size), "odd4": ("sensor", size),
         "marker_even": ("sensor", size), "marker_odd": ("sensor", size),
     }  # fmt: skip
     found: dict[str, Any] = {
-        "mass": [
-            {"i": i, "j": j, "value": float(masses[i, j] * units[i, j]),
-             "error": float(mass_errors[i, j] * units[i, j]),
-             "depends": "cos(q_i - q_j)" if i != j and angle[i] and angle[j] else "constant"}
-            for i, j in layout.pairs if masses[i, j] != 0
-        ],
+        "mass": _masses(mechanics, theta, errors) if own is None else [],
+        "parameters": [] if own is None else _parameters(own, layout, theta, errors),
         "potential": [], "friction": [], "sensor": [],
     }  # fmt: skip
     for name, (where, unit) in blocks.items():
@@ -113,6 +117,45 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
     return found
 
 
+def _masses(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> list[dict[str, Any]]:
+    layout, size, angle = mechanics.layout, mechanics.scale.size, mechanics.layout.angles
+    with jax.enable_x64(True):
+        at = jnp.asarray(theta)
+        masses = np.asarray(constant_masses(layout, at))
+        slope = np.asarray(jax.jacfwd(lambda x: constant_masses(layout, x))(at))
+    spread = np.sqrt(np.einsum("ijp,p->ij", slope**2, errors**2))
+    units = size[0] ** 2 / np.outer(size, size)
+    return [
+        {"i": i, "j": j, "value": float(masses[i, j] * units[i, j]),
+         "error": float(spread[i, j] * units[i, j]),
+         "depends": "cos(q_i - q_j)" if i != j and angle[i] and angle[j] else "constant"}
+        for i, j in layout.pairs if masses[i, j] != 0
+    ]  # fmt: skip
+
+
+def _parameters(
+    own: Classical, layout: Layout, theta: np.ndarray, errors: np.ndarray
+) -> list[dict[str, Any]]:
+    """Every parameter of a system, and whether it was held, is at a bound, or cannot be told."""
+    found = [
+        {"name": name, "value": value, "error": 0.0, "note": "held"}
+        for name, value in own.held.items()
+    ]
+    place, (low, high) = layout.slices["params"], layout.bounds()
+    for p, x, e, least, most in zip(
+        own.free, theta[place], errors[place], low[place], high[place], strict=True
+    ):
+        with jax.enable_x64(True):
+            value, note = float(p.value(x)), ""
+        if x <= least or x >= most:
+            note = f"at its bound {value:.4g}"
+        elif e > TOLD * PARAMETER_WIDTH:
+            note = "the data cannot tell it alone"
+        slope = value if p.logarithmic else p.unit
+        found.append({"name": p.name, "value": value, "error": float(e * slope), "note": note})
+    return found
+
+
 @functools.partial(jax.jit, static_argnames="layout")
 def _typical_rest(layout: Layout, theta, rest):
     """Root mean square force of the learned rest, about the state of rest at the usual rates."""
@@ -125,22 +168,18 @@ def _typical_rest(layout: Layout, theta, rest):
 
 @functools.partial(jax.jit, static_argnames="layout")
 def _linearised(layout: Layout, theta):
-    """Constant masses with their derivatives, the state of rest, stiffness and inertia there."""
+    """The state of rest, stiffness and inertia there."""
+    still = jnp.zeros(layout.dim)
 
-    def energy(q):
-        return potential(layout, theta, q)
+    def potential(q):
+        return energy(layout, theta, q, still)
 
     def newton(_, q):
         step = jnp.linalg.solve(curve(q) + 1e-9 * jnp.eye(layout.dim), slope(q))
         return q - jnp.clip(step, -0.3, 0.3)
 
-    slope, curve = jax.grad(energy), jax.hessian(energy)
-    sine, cosine = (theta[layout.slices[x]] for x in ("sine", "cosine"))
-    rest = jnp.where(np.array(layout.angles), jnp.arctan2(-cosine, sine), 0.0)
+    slope, curve = jax.grad(potential), jax.hessian(potential)
+    sine, cosine, zero = (theta[layout.slices[x]] for x in ("sine", "cosine", "zero"))
+    rest = zero + jnp.where(np.array(layout.angles), jnp.arctan2(-cosine, sine), 0.0)
     rest = jax.lax.fori_loop(0, 20, newton, rest)
-
-    def masses(theta):
-        return constant_masses(layout, theta)
-
-    inertia = mass_matrix(layout, theta, rest)
-    return masses(theta), jax.jacfwd(masses)(theta), rest, curve(rest), inertia
+    return rest, curve(rest), jax.hessian(lambda v: energy(layout, theta, rest, v))(still)

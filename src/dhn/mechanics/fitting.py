@@ -2,8 +2,8 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
-from typing import final
+from collections.abc import Callable, Mapping
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from dhn.errors import UserError
 from dhn.mechanics.bands import calibrated
 from dhn.mechanics.history import held_back, with_history
-from dhn.mechanics.layout import GROUPS, REST, Layout
+from dhn.mechanics.layout import GROUPS, REST
 from dhn.mechanics.likelihood import Problem
 from dhn.mechanics.model import MechanicalModel, Stage
 from dhn.mechanics.predicting import Mechanics
@@ -21,6 +21,7 @@ from dhn.mechanics.rows import fitting_stretches, stacked
 from dhn.mechanics.scoring import Damping, Scored, drawn, fit_scoring
 from dhn.mechanics.start import start_from, started
 from dhn.mechanics.windows import OBSERVED, Windows, score, windows_of
+from dhn.systems import System
 from dhn.trajectories import Trajectories
 from dhn.trajectories.segments import run_of
 
@@ -43,8 +44,8 @@ AFTER: dict[str, str] = {
     "Stribeck friction": "dry friction", "friction over the angle": "dry friction",
 }  # fmt: skip
 """Groups that make sense only after another."""
-OWN = ("inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag", "stribeck",
-       "slant")  # fmt: skip
+OWN = ("params", "inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag",
+       "stribeck", "slant")  # fmt: skip
 """Coefficients that differ between systems of a family: lengths, masses, friction."""
 TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
@@ -68,6 +69,8 @@ def fit_mechanics(
     observe: int = OBSERVED,
     systems: str | None = None,
     groups: tuple[str, ...] | None = None,
+    system: System | None = None,
+    params: Mapping[str, Any] | None = None,
 ) -> MechanicalModel:
     """Learn mass matrix, potential, friction, sensor and noise from positions alone.
 
@@ -76,16 +79,18 @@ def fit_mechanics(
         15 % of every run); budget: seconds, after which no further group is tried; progress:
         called with a line for every stage; observe: positions that a forecast will start from;
         systems: "one" for all runs, "each" for coefficients of their own, by default whichever
-        validation prefers; groups: names of `GROUPS` that may be added, by default all.
+        validation prefers; groups: names of `GROUPS` that may be added, by default all;
+        system: whose equations take the place of mass matrix and potential; params: of it, a
+        number that holds a parameter or a pair that bounds it.
     Returns: the fitted model.
     """
     begun = time.monotonic()
-    _check(train, systems, groups)
+    _check(train, systems, groups, system)
     if validation is None:
         train, validation = held_back(train, HELD_BACK)
     search = _Search(
         train, validation, observe, begun + (np.inf if budget is None else budget),
-        progress or (lambda _: None),
+        progress or (lambda _: None), system, params or {},
     )  # fmt: skip
     best = search.first(systems)
     best = search.forward(best, tuple(x for x in GROUPS if groups is None or x in groups))
@@ -95,7 +100,15 @@ def fit_mechanics(
     return search.model(best, time.monotonic() - begun)
 
 
-def _check(train: Trajectories, systems: str | None, groups: tuple[str, ...] | None) -> None:
+def _check(
+    train: Trajectories, systems: str | None, groups: tuple[str, ...] | None, system: System | None
+) -> None:
+    if system is not None and system.angle_flags != train.angles:
+        raise UserError(
+            f"system '{system.name}' has the coordinates {', '.join(system.coordinates)} with the "
+            f"angles {', '.join(system.angles) or 'none'}; the data have {', '.join(train.names)} "
+            f"with angles={train.angles}. Import them alike."
+        )
     if train.dim > DIMENSIONS:
         raise UserError(
             f"mechanics fit up to {DIMENSIONS} coordinates; got {train.dim}. Choose fewer."
@@ -125,13 +138,12 @@ class _Search:
 
     def __init__(
         self, train: Trajectories, validation: Trajectories, observe: int, deadline: float,
-        progress: Callable[[str], None],
+        progress: Callable[[str], None], system: System | None, params: Mapping[str, Any],
     ):  # fmt: skip
         self.deadline, self.progress = deadline, progress
         self.pace = 0.0  # seconds of a derivative of the likelihood
         self.unit = train.units.get("t", "")
-        self.layout = Layout(train.angles)
-        self.scale, self.start, self.runs = started(train, self.layout)
+        self.layout, self.scale, self.start, self.runs = started(train, system, params)
         names = [run_of(x) for x in train.ids]
         self.names = tuple(dict.fromkeys(names))
         self.system = np.array([self.names.index(x) for x in names])
@@ -167,7 +179,7 @@ class _Search:
         """Entries that differ between systems."""
         own = np.zeros(self.layout.size, bool)
         for name in OWN if each else ():
-            own[self.layout.slices[name]] = True
+            own[self.layout.slices.get(name, slice(0))] = True
         return own
 
     def systems(self, each: bool, windows: Windows) -> Int[np.ndarray, " n"]:

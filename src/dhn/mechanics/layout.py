@@ -2,11 +2,14 @@
 
 import dataclasses
 import functools
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
+
+if TYPE_CHECKING:
+    from dhn.mechanics.classical import Classical
 
 Numbers = jax.Array | np.ndarray
 """What the equations take: traced or plain arrays."""
@@ -15,7 +18,7 @@ PER_PAIR = ("inertia", "stiffness")
 PER_COORDINATE = (
     "phase", "sine", "cosine", "sine2", "cosine2", "force", "square", "cube",
     "link_square", "link_cube",
-    "viscous", "dry", "drag", "stribeck", "slant",
+    "viscous", "dry", "drag", "stribeck", "slant", "zero",
     "even", "odd", "even2", "odd2", "even3", "odd3", "even4", "odd4", "marker_even", "marker_odd",
     "log_white", "log_kick", "log_slow", "log_slow_time",
 )  # fmt: skip
@@ -38,11 +41,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "nonlinear coupling": ("link_square", "link_cube"),
 }
 """Blocks that are added to the first model only if validation gains by them."""
+OF_FEATURES = ("second harmonic", "nonlinear spring", "nonlinear coupling")
+"""Groups that belong to the potential of features; a system has its own."""
 REST = "learned rest"
 """Name of the weights of `dhn.mechanics.rest` as a group; they are tried last."""
 REST_WIDTH = 0.01
 """Standard deviation of a weight of the learned rest before the data are seen, as share of the
 acceleration of a swing by one radian."""
+
+PARAMETER_WIDTH = 2.0
+"""Standard deviation of the logarithm of a system's parameter before the data are seen: what they
+cannot tell stays where it began."""
 
 
 @final
@@ -57,6 +66,8 @@ class Layout:
     angles: tuple[bool, ...]
     rest: int = 0
     """Weights of the learned rest for each coordinate; 0 where there is none."""
+    classical: "Classical | None" = None
+    """A system whose equations and parameters take the place of mass matrix and potential."""
 
     @property
     def dim(self) -> int:
@@ -76,6 +87,9 @@ class Layout:
             size = len(self.pairs) if name in PER_PAIR else self.dim
             found[name] = slice(start, start + size)
             start += size
+        if self.classical is not None:
+            found["params"] = slice(start, start + len(self.classical.free))
+            start += len(self.classical.free)
         if self.rest:
             found["rest"] = slice(start, start + self.rest * self.dim)
         return found
@@ -99,12 +113,17 @@ class Layout:
     def base(self) -> Bool[np.ndarray, " P"]:
         """Entries of the first model: mass matrix, potential, viscous friction, white noises.
 
+        With a system of its own: its parameters, and the zero of every coordinate.
+
         Arguments: none.
         Returns: (P,) which entries are fitted.
         """
         active = np.zeros(self.size, bool)
         for name in ("viscous", "log_white", "log_kick"):
             active[self.slices[name]] = True
+        if self.classical is not None:
+            active[self.slices["params"]] = active[self.slices["zero"]] = True
+            return active
         angle = np.array(self.angles)
         for name in ("sine", "cosine"):
             active[self.slices[name]] = angle
@@ -132,6 +151,8 @@ class Layout:
         if name == REST:
             active[self.slices["rest"]] = True
             return active
+        if self.classical is not None and name in OF_FEATURES:
+            return active
         angle = np.array(self.angles)
         chain = angle & np.concatenate([[False], angle[:-1]])
         where = {"marker": chain, "second harmonic": angle, "nonlinear spring": ~angle}
@@ -152,6 +173,10 @@ class Layout:
             low[self.slices[name]] = 0.0
         for name in ("log_white", "log_kick", "log_slow"):
             low[self.slices[name]], high[self.slices[name]] = np.log(1e-7), np.log(10.0)
+        if self.classical is not None:
+            free = self.classical.free
+            low[self.slices["params"]] = [p.inverse(p.low) for p in free]
+            high[self.slices["params"]] = [p.inverse(p.high) for p in free]
         low[self.slices["log_slow_time"]] = np.log(0.2)  # below, it is white noise
         high[self.slices["log_slow_time"]] = np.log(200.0)  # thirty periods: an offset
         return low, high
@@ -179,7 +204,14 @@ class Layout:
         bends = [f"{kind}{order}" for kind in ("even", "odd") for order in ("", 2, 3, 4)]
         widths |= {k: 0.1 for k in (*bends, "marker_even", "marker_odd")}
         widths |= {"rest": REST_WIDTH} if self.rest else {}
-        widths |= {"log_slow_time": 1.5, "log_slow": 3.0, "log_kick": 3.0, "phase": 0.3}
+        widths |= {"params": PARAMETER_WIDTH} if self.classical is not None else {}
+        widths |= {
+            "log_slow_time": 1.5,
+            "log_slow": 3.0,
+            "log_kick": 3.0,
+            "phase": 0.3,
+            "zero": 0.3,
+        }
         for name, width in widths.items():
             precision[self.slices[name]] = 1 / width**2
         return precision

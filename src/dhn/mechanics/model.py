@@ -9,15 +9,17 @@ from jaxtyping import Float, Int
 
 from dhn.errors import UserError
 from dhn.mechanics.bands import Bands
+from dhn.mechanics.classical import Classical, Parameter
 from dhn.mechanics.describe import describe
 from dhn.mechanics.layout import Layout
 from dhn.mechanics.predicting import Mechanics, likely_systems, predict
 from dhn.mechanics.rows import Scale, measured, stacked
 from dhn.mechanics.windows import Windows, forecasts, windows_from
+from dhn.systems import SYSTEMS, get_system
 from dhn.trajectories import Trajectories
 from dhn.trajectories.segments import run_of
 
-FORMAT = 2
+FORMAT = 3
 """Version of the saved form."""
 
 
@@ -240,7 +242,7 @@ class MechanicalModel:
         Arguments: none.
         Returns: a dictionary that `from_arrays` takes.
         """
-        scale = self.mechanics.scale
+        scale, own = self.mechanics.scale, self.mechanics.layout.classical
         return {
             "format": FORMAT, "angles": list(self.mechanics.layout.angles),
             "rest": self.mechanics.layout.rest, "time": scale.time,
@@ -249,6 +251,10 @@ class MechanicalModel:
             "gated": self.gated, "measured": self.measured, "seconds": self.seconds,
             "observed": self.observed, "band_power": self.bands.power,
             "valid_until": dict(self.valid_until),
+            "classical": None if own is None else {
+                "system": own.system.name, "held": dict(own.held), "inertia": own.inertia,
+                "free": [[x.name, *map(str, (x.start, x.low, x.high))] for x in own.free],
+            },
         }  # fmt: skip
 
     @staticmethod
@@ -269,7 +275,17 @@ class MechanicalModel:
             metadata["time"], arrays["offset"], arrays["size"], arrays["rate"], metadata["step"],
             metadata["relative"],
         )  # fmt: skip
-        layout = Layout(tuple(metadata["angles"]), metadata["rest"])
+        own = None
+        if (made := metadata["classical"]) is not None:
+            free = tuple(Parameter(name, *map(float, rest)) for name, *rest in made["free"])
+            if made["system"] not in SYSTEMS:
+                raise UserError(
+                    f"this model has the equations of '{made['system']}', which is no built-in "
+                    f"system; make it known first: dhn.systems.register(system) in Python, "
+                    f"DHN_SYSTEM=file.py:name for commands."
+                )
+            own = Classical(get_system(made["system"]), made["held"], free, scale, made["inertia"])
+        layout = Layout(tuple(metadata["angles"]), metadata["rest"], own)
         return MechanicalModel(
             mechanics=Mechanics(layout, scale, arrays["theta"], arrays["width"]),
             systems=tuple(metadata["systems"]),

@@ -12,10 +12,11 @@ from jaxtyping import Float
 
 from dhn.mechanics.layout import NEVER_NEGATIVE, Layout, Numbers
 from dhn.mechanics.rest import RATE, rest_force
+from dhn.systems.legendre import solve_definite
 
-STRIBECK = 12.0
+STRIBECK = RATE
 """Rate at which dry friction has fallen from its value near rest, over the width of its smoothing:
-half the spread of the rate."""
+the spread of the rate. A law that rises within half of it is refuted by slower swings."""
 
 
 def constant_masses(layout: Layout, theta: Float[Numbers, " P"]) -> Float[Numbers, "d d"]:
@@ -139,6 +140,11 @@ def acceleration(
     Returns: (d,).
     """
     part = {name: theta[place] for name, place in layout.slices.items()}
+    outer = friction(layout, theta, q, v, width)
+    if layout.rest:
+        outer += rest_force(layout.angles, part["rest"], q, v / (RATE * width))
+    if layout.classical is not None:
+        return layout.classical.acceleration(part["params"], q - part["zero"], v, outer)
     masses, turn = constant_masses(layout, theta), differences(layout, theta, q)
     slope = part["sine"] * jnp.sin(q) + part["cosine"] * jnp.cos(q)
     slope += part["sine2"] * jnp.sin(2 * q) + part["cosine2"] * jnp.cos(2 * q)
@@ -149,29 +155,7 @@ def acceleration(
     slope += pull - jnp.concatenate([pull[1:], jnp.zeros(1)])
     spin = jnp.where(np.array(layout.angles), v**2, 0.0)
     centrifugal = (masses * jnp.sin(turn) * spin[None, :]).sum(-1)
-    right = friction(layout, theta, q, v, width) - slope - centrifugal
-    if layout.rest:
-        right += rest_force(layout.angles, part["rest"], q, v / (RATE * width))
-    return solve_small(masses * jnp.cos(turn), right)
-
-
-def solve_small(matrix: Float[Numbers, "d d"], right: Float[Numbers, " d"]) -> Float[Numbers, " d"]:
-    """Gaussian elimination without pivots, unrolled: a positive definite matrix needs none.
-
-    Arguments: matrix: (d, d) positive definite; right: (d,).
-    Returns: (d,) the solution.
-    """
-    d = len(right)
-    rows = [[matrix[i, j] for j in range(d)] + [right[i]] for i in range(d)]
-    for k in range(d):
-        for i in range(k + 1, d):
-            factor = rows[i][k] / rows[k][k]
-            rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
-    found: list[jax.Array] = [right[0]] * d
-    for i in reversed(range(d)):
-        rest = sum((rows[i][j] * found[j] for j in range(i + 1, d)), start=jnp.zeros(()))
-        found[i] = (rows[i][d] - rest) / rows[i][i]
-    return jnp.stack(found)
+    return solve_definite(masses * jnp.cos(turn), outer - slope - centrifugal)
 
 
 def energy(
@@ -182,6 +166,9 @@ def energy(
     Arguments: layout; theta: (P,); q, v: (d,).
     Returns: a scalar, in units of the first coordinate's inertia.
     """
+    if layout.classical is not None:
+        params, zero = (theta[layout.slices[x]] for x in ("params", "zero"))
+        return layout.classical.energy(params, q - zero, v)
     kinetic = 0.5 * (v[:, None] * mass_matrix(layout, theta, q) * v[None, :]).sum()
     return kinetic + potential(layout, theta, q)
 

@@ -2,23 +2,30 @@
 
 import dataclasses
 import functools
-from typing import final
+from collections.abc import Mapping
+from typing import Any, final
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from dhn.mechanics.classical import classical
 from dhn.mechanics.layout import Layout
 from dhn.mechanics.local import local_states
 from dhn.mechanics.motion import acceleration
 from dhn.mechanics.rest import RATE
 from dhn.mechanics.rows import Run, Scale, rounded_up, runs_of, scale_of, window_of
+from dhn.systems import System
 from dhn.trajectories import Trajectories
 
 MOST = 4000
 """Rows used; more would change nothing and cost time."""
 PADDED = (128, 512, 2048, 8192)
 """Rows that compiled programs take; the rows are repeated to fill them."""
+
+
+STARTS = 8
+"""First guesses of a system's parameters."""
 
 
 @final
@@ -54,11 +61,12 @@ def start_from(layout: Layout, runs: list[Run], scale: Scale) -> Start:
     chained = _chain(layout)
     rates = v - np.where(chained, np.concatenate([np.zeros((len(v), 1)), v[:, :-1]], 1), 0.0)
     width = np.maximum(np.sqrt((rates**2).mean(0)), 1e-6) / RATE
-    theta = _linear(layout, q, v, a, chained)
     active = layout.base()
     for name in ("log_white", "log_kick"):
         active[layout.slices[name]] = False
-    theta, left = _refined(layout, theta, active, q, v, a, width)
+    firsts = [_linear(layout, q, v, a, chained)] if layout.classical is None else _spreads(layout)
+    tried = [_refined(layout, x, active, q, v, a, width) for x in firsts]
+    theta, left = min(tried, key=lambda x: float(np.nanmean(np.abs(x[1]) / np.std(a, axis=0))))
     as_measured = np.diff(left, axis=1, prepend=0.0) if scale.relative else left
     motion = np.diff(a, axis=1, prepend=0.0) if scale.relative else a
     share = _spread(as_measured) / np.maximum(_spread(motion), 1e-12)
@@ -70,12 +78,22 @@ def start_from(layout: Layout, runs: list[Run], scale: Scale) -> Start:
     return Start(theta, share, width, noise)
 
 
-def started(train: Trajectories, layout: Layout) -> tuple[Scale, Start, list[Run]]:
+def started(
+    train: Trajectories, system: System | None, params: Mapping[str, Any]
+) -> tuple[Layout, Scale, Start, list[Run]]:
     """Scale and start; for chains, angles against the link before where these fit better.
 
-    Arguments: train; layout.
-    Returns: scale, first coefficients, and the runs in scaled units.
+    Arguments: train; system: whose equations are the classical part, else features; params: what
+        is known of its parameters.
+    Returns: layout, scale, first coefficients, and the runs in scaled units.
     """
+    layout = Layout(train.angles)
+    if system is not None:
+        scale = scale_of(train)
+        runs = runs_of(train, scale)
+        middle = np.median(np.concatenate([x.y[x.seen.all(-1)] for x in runs]), axis=0)
+        layout = Layout(train.angles, classical=classical(system, params, scale, middle))
+        return layout, scale, start_from(layout, runs, scale), runs
     found = []
     chain = layout.dim > 1 and all(layout.angles)
     for relative in (False, True) if chain else (False,):
@@ -84,7 +102,19 @@ def started(train: Trajectories, layout: Layout) -> tuple[Scale, Start, list[Run
         start = start_from(layout, runs, scale)
         found.append((float(np.mean(start.residual)), relative, scale, start, runs))
     _, _, scale, start, runs = min(found, key=lambda x: (x[0], x[1]))
-    return scale, start, runs
+    return layout, scale, start, runs
+
+
+def _spreads(layout: Layout) -> list[np.ndarray]:
+    """Several first guesses of a system's parameters within their bounds: equations are not linear
+    in them."""
+    assert layout.classical is not None
+    rng, (low, high) = np.random.default_rng(0), layout.bounds()
+    place = layout.slices["params"]
+    found = np.zeros((STARTS, layout.size))
+    found[1:, place] = rng.normal(0, 1.5, (STARTS - 1, len(layout.classical.free)))
+    found[:, layout.slices["viscous"]] = 1e-3
+    return list(np.clip(found, low, high))
 
 
 def _linear(layout: Layout, q: np.ndarray, v: np.ndarray, a: np.ndarray, chained: np.ndarray):
@@ -175,12 +205,12 @@ def _refined(
     def value(x: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
             found = np.asarray(_accelerations(layout, full(x), q, v, width))[:count]
-        return ((found - a) / size).ravel()
+        return np.nan_to_num((found - a) / size, nan=1e6, posinf=1e6, neginf=-1e6).ravel()
 
     def slope(x: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
             found = np.asarray(_slopes(layout, full(x), q, v, width))[:count, :, entries]
-        return (found / size[:, None]).reshape(-1, len(entries))
+        return np.nan_to_num(found / size[:, None]).reshape(-1, len(entries))
 
     from scipy.optimize import least_squares  # slow to import; only a fit needs it
 

@@ -7,6 +7,7 @@ that agrees best with the rest.
 """
 
 import dataclasses
+from collections.abc import Iterator
 from typing import final
 
 import jax
@@ -27,6 +28,8 @@ WINDOWS = 24
 QUANTILE, RELIABLE = 0.2, 5.0
 """Measurements of a coordinate are used for a guess if their noise is at most this multiple of its
 quantile over the trajectory: at least a fifth of them, and all of them if they are alike."""
+LEAST_KNOTS = 8
+"""Known numbers of a coordinate from which the error of a spline is estimated."""
 LEAST_WINDOWS = 4
 """Complete windows from which a code is fitted; with fewer of them all known numbers are joined."""
 
@@ -172,17 +175,19 @@ def join_all(
     values: Float[np.ndarray, "n T m"], known: Bool[np.ndarray, "n T m"]
 ) -> Float[np.ndarray, "n T m"]:
     """Splines through the known numbers, constant outside them; NaN where none is known."""
-    n, T, m = values.shape
-    time = np.arange(T)
-    found = np.full((n, T, m), np.nan)
-    for j in range(m):
+    found = np.full(values.shape, np.nan)
+    for j, rows, at in _patterns(known):
+        if len(at):
+            found[rows, :, j] = _join(np.arange(known.shape[1]), at, values[rows][:, at, j])
+    return found
+
+
+def _patterns(known: Bool[np.ndarray, "n T m"]) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Each coordinate, rows in which the same of its numbers are known, and where these are."""
+    for j in range(known.shape[2]):
         patterns, inverse = np.unique(known[:, :, j], axis=0, return_inverse=True)
         for number, pattern in enumerate(patterns):
-            at = np.flatnonzero(pattern)
-            if len(at):
-                rows = np.flatnonzero(inverse == number)
-                found[rows, :, j] = _join(time, at, values[rows][:, at, j])
-    return found
+            yield j, np.flatnonzero(inverse == number), np.flatnonzero(pattern)
 
 
 def _join(time: np.ndarray, at: np.ndarray, values: Float[np.ndarray, "k a"]) -> np.ndarray:
@@ -193,6 +198,46 @@ def _join(time: np.ndarray, at: np.ndarray, values: Float[np.ndarray, "k a"]) ->
 
         return CubicSpline(at, values, axis=1)(inside)
     return np.stack([np.interp(inside, at, row) for row in values])
+
+
+def bridges(
+    values: Float[np.ndarray, "n T m"],
+    known: Bool[np.ndarray, "n T m"],
+    noise: Float[np.ndarray, "n T m"],
+) -> tuple[Float[np.ndarray, "n T m"], Float[np.ndarray, "n T m"]]:
+    """Splines through the known numbers, and how far they are to be trusted.
+
+    A cubic spline's error at a time `t` between neighbours `a` and `b` goes with the square of
+    `(t - a) (b - t)`. Its size follows from every other known number left out in turn.
+
+    Arguments:
+        values, known: Scaled numbers and which of them are known.
+        noise: Their standard deviations.
+
+    Returns:
+        Splines, and their standard deviations; NaN outside the known numbers or with few of them.
+    """
+    deviation = np.full(values.shape, np.nan)
+    for j, rows, at in _patterns(known):
+        if len(at) < LEAST_KNOTS:
+            continue
+        x, own = values[rows, :, j], noise[rows, :, j] ** 2
+        wrong, reach = [], []
+        for first in (0, 1):
+            kept, left = at[first::2], at[first + 1 : -1 : 2]
+            wrong.append((_join(left, kept, x[:, kept]) - x[:, left]) ** 2 - 2 * own[:, left])
+            reach.append(_reach(left, kept) ** 2)
+        size = np.maximum(np.concatenate(wrong, 1).mean(1), 0.0) / np.concatenate(reach).mean()
+        inside = np.arange(at[0], at[-1] + 1)
+        spread = size[:, None] * _reach(inside, at) ** 2 + own[:, at].mean(1, keepdims=True)
+        deviation[rows, at[0] : at[-1] + 1, j] = np.sqrt(spread)
+    return join_all(values, known), deviation
+
+
+def _reach(times: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Square of the distances of times from their neighbours among `at`, multiplied."""
+    right = np.clip(np.searchsorted(at, times, side="right"), 1, len(at) - 1)
+    return ((times - at[right - 1]) * (at[right] - times)) ** 2.0
 
 
 def _nearest(values: Float[np.ndarray, "n T m"], examples: Examples) -> np.ndarray:
@@ -288,17 +333,11 @@ def from_examples(
     Returns:
         A finite guess of every state, and the examples' codes.
     """
-    T = values.shape[1]
-    library = _lengthened(examples.states, T).astype(np.float64)
-    time = np.arange(T)
-    states, codes = np.empty_like(values), []
-    for i, (one, seen) in enumerate(zip(values, known, strict=True)):
-        apart = (np.where(seen, library - one, 0.0) ** 2).sum((1, 2))
-        row = np.argsort(apart)[min(rank, len(apart) - 1)]
-        states[i] = library[row]
-        codes.append(examples.codes[row])
-        for j in range(values.shape[2]):
-            at = np.flatnonzero(seen[:, j])
-            if len(at):
-                states[i, :, j] += _join(time, at, (one[at, j] - library[row, at, j])[None])[0]
-    return states, np.array(codes)
+    library = _lengthened(examples.states, values.shape[1]).astype(np.float64)
+    apart = [
+        (np.where(seen, library - one, 0.0) ** 2).sum((1, 2))
+        for one, seen in zip(values, known, strict=True)
+    ]
+    rows = np.argsort(apart, axis=1)[:, min(rank, len(library) - 1)]
+    shift = np.nan_to_num(join_all(values - library[rows], known))
+    return library[rows] + shift, examples.codes[rows]

@@ -58,10 +58,6 @@ def _transpose(x: Array) -> Array:
     return jnp.swapaxes(x, -1, -2)
 
 
-def _triangular(L: Array, b: Array, *, transposed: bool = False) -> Array:
-    return jax.lax.linalg.triangular_solve(L, b, left_side=True, lower=True, transpose_a=transposed)
-
-
 def solve_steps(terms: Terms, damping: Float[Array, " n"]) -> Step:
     """The increments that minimise the objective, damped as in Levenberg-Marquardt.
 
@@ -74,68 +70,89 @@ def solve_steps(terms: Terms, damping: Float[Array, " n"]) -> Step:
     """
     n, r = terms.prior_misfit.shape
     B = terms.weight.shape[-1]
-    damp = 1.0 + damping[:, None]
-    prior = _transpose(terms.prior_root) @ terms.prior_root
-    pull = jnp.einsum("nab,na->nb", terms.prior_root, terms.prior_misfit)
-    tiny = jnp.finfo(terms.e.dtype).tiny ** 0.5
+    dtype = terms.e.dtype
+    tiny = jnp.finfo(dtype).tiny ** 0.5
 
-    def diagonal(D):
-        return D * (1 + damping[:, None, None] * jnp.eye(D.shape[-1], dtype=D.dtype))
+    def damped(normal):
+        """Normal equations with the right-hand side as a last column."""
+        size = normal.shape[0]
+        return normal * (1 + damping * jnp.eye(size, size + 1, dtype=dtype)[..., None])
 
-    def eliminate(carry, now):
-        D, F, g, P, h = carry
-        A, Bn, C, e, weight, misfit = now
-        At = _transpose(A)
-        D = D + At @ A + jnp.eye(B, dtype=D.dtype) * (weight * damp + tiny)[:, None, :]
-        D = D + (damping[:, None] * jnp.einsum("nmb,nmb->nb", A, A))[:, None, :] * jnp.eye(B)
-        E = At @ Bn
-        F = F + At @ C
-        g = g + weight * misfit - jnp.einsum("nmb,nm->nb", A, e)
-        L = jnp.linalg.cholesky(D)
-        right = jnp.concatenate([E, F, g[..., None]], axis=-1)
-        solved = _triangular(L, right)
-        e_, f_, g_ = solved[..., :B], solved[..., B : B + r], solved[..., B + r :]
-        Bt, Ct = _transpose(Bn), _transpose(C)
-        own = Bt @ Bn
-        next_D = own + (damping[:, None] * jnp.einsum("nbb->nb", own))[:, None, :] * jnp.eye(B)
-        next_D = next_D - _transpose(e_) @ e_
-        next_F = Bt @ C - _transpose(e_) @ f_
-        next_g = -jnp.einsum("nmb,nm->nb", Bn, e) - (_transpose(e_) @ g_)[..., 0]
-        CtC = Ct @ C
-        P = P + diagonal(CtC) - _transpose(f_) @ f_
-        h = h - jnp.einsum("nmr,nm->nr", C, e) - (_transpose(f_) @ g_)[..., 0]
-        gain = (g_**2).sum((1, 2))
-        return (next_D, next_F, next_g, P, h), (L, e_, f_, g_[..., 0], gain)
+    def measured(weight, misfit, size):
+        """Direct measurements of the first `B` of `size` unknowns."""
+        places = jnp.eye(size, B, dtype=dtype)[..., None] * weight
+        sides = jnp.pad(weight * misfit, [(0, size - B), (0, 0)])[:, None]
+        none = jnp.zeros((size, size - B, n), dtype)
+        return damped(jnp.concatenate([places, none, sides], axis=1))
 
-    start = (
-        jnp.zeros((n, B, B), terms.e.dtype),
-        jnp.zeros((n, B, r), terms.e.dtype),
-        jnp.zeros((n, B), terms.e.dtype),
-        diagonal(prior),
-        pull,
-    )
-    now = (terms.A, terms.B, terms.C, terms.e, terms.weight[:-1], terms.misfit[:-1])
-    (D, F, g, P, h), kept = jax.lax.scan(eliminate, start, now)
-    D = D + jnp.eye(B, dtype=D.dtype) * (terms.weight[-1] * damp + tiny)[:, None, :]
-    g = g + terms.weight[-1] * terms.misfit[-1]
-    L = jnp.linalg.cholesky(D)
-    f_, g_ = _triangular(L, F), _triangular(L, g[..., None])
-    P = P - _transpose(f_) @ f_ + tiny * jnp.eye(r, dtype=P.dtype)
-    h = h - (_transpose(f_) @ g_)[..., 0]
-    corner = jnp.linalg.cholesky(P)
-    half = _triangular(corner, h[..., None])
-    c = _triangular(corner, half, transposed=True)
-    last = _triangular(L, g_ - f_ @ c, transposed=True)
+    def eliminate(known, now):
+        tie, weight, misfit = now
+        size = 2 * B + r
+        # What is known of `[x_k, c]`, written for `[x_k, x_{k+1}, c]`.
+        none = jnp.zeros((B + r, B, n), dtype)
+        apart = jnp.concatenate([known[:, :B], none, known[:, B:]], axis=1)
+        none = jnp.zeros((B, size + 1, n), dtype)
+        apart = jnp.concatenate([apart[:B], none, apart[B:]])
+        normal = (tie[:, :size, None] * tie[:, None]).sum(0)
+        rows, rest = _eliminated(apart + damped(normal) + measured(weight, misfit, size), B)
+        return rest, rows
 
-    def substitute(x, kept):
-        L, e_, f_, g_, _ = kept
-        x = _triangular(L, g_[..., None] - e_ @ x - f_ @ c, transposed=True)
-        return x, x[..., 0]
+    prior = jnp.concatenate([terms.prior_root, terms.prior_misfit[..., None]], axis=-1)
+    prior = damped(jnp.moveaxis(_transpose(terms.prior_root) @ prior, 0, -1))
+    start = jnp.pad(prior, [(B, 0), (B, 0), (0, 0)])
+    start = start + tiny * jnp.eye(B + r, B + r + 1, dtype=dtype)[..., None]
+    tie = jnp.concatenate([terms.A, terms.B, terms.C, -terms.e[..., None]], axis=-1)
+    tie, weight, misfit = (jnp.moveaxis(x, 1, -1) for x in (tie, terms.weight, terms.misfit))
+    known, kept = jax.lax.scan(eliminate, start, (tie, weight[:-1], misfit[:-1]))
+    known = known + measured(weight[-1], misfit[-1], B + r)
+    rows, corner = _eliminated(known, B)
+    code_rows, _ = _eliminated(corner, r)
+    c = _substituted(code_rows, jnp.zeros((0, n), dtype))
+    last = _substituted(rows, c)
+
+    def substitute(x, rows):
+        x = _substituted(rows, jnp.concatenate([x, c]))
+        return x, x
 
     _, x = jax.lax.scan(substitute, last, kept, reverse=True)
-    x = jnp.concatenate([x, last[None, ..., 0]])
-    promise = kept[-1].sum(0) + (g_**2).sum((1, 2)) + (half**2).sum((1, 2))
-    return Step(x, c[..., 0], promise / 2, P)
+    x = jnp.moveaxis(jnp.concatenate([x, last[None]]), -1, 1)
+    promise = (kept[:, :, -1] ** 2).sum((0, 1)) + (rows[:, -1] ** 2).sum(0)
+    promise = promise + (code_rows[:, -1] ** 2).sum(0)
+    return Step(x, c.T, promise / 2, jnp.moveaxis(corner[:, :r], -1, 0))
+
+
+def _eliminated(
+    normal: Float[Array, "k w n"], count: int
+) -> tuple[Float[Array, "count w n"], Float[Array, "l v n"]]:
+    """The first unknowns of normal equations eliminated by Cholesky factors.
+
+    The batch comes last and steps are written out, which takes a quarter of the time of LAPACK
+    calls for matrices as small as these.
+
+    Arguments:
+        normal: A symmetric matrix and its right-hand side, `w = k + 1` columns.
+        count: Unknowns to eliminate.
+
+    Returns:
+        Triangular rows of these unknowns, and the equations of the others.
+    """
+    rows = []
+    for j in range(count):
+        row = normal[0] / jnp.sqrt(normal[0, 0])
+        rows.append(jnp.pad(row, [(j, 0), (0, 0)]))
+        normal = normal[1:, 1:] - row[1:-1, None] * row[1:]
+    return jnp.stack(rows), normal
+
+
+def _substituted(
+    rows: Float[Array, "count w n"], later: Float[Array, "l n"]
+) -> Float[Array, "count n"]:
+    """The unknowns of triangular rows, given those that come after them."""
+    found = later
+    for j in reversed(range(len(rows))):
+        one = (rows[j, -1] - (rows[j, j + 1 : -1] * found).sum(0)) / rows[j, j]
+        found = jnp.concatenate([one[None], found])
+    return found[: len(rows)]
 
 
 def _upper(rows: Float[Array, "n rows columns"]) -> Float[Array, "n columns columns"]:

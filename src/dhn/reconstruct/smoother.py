@@ -95,6 +95,22 @@ class _Point(NamedTuple):
     windows: WindowTerms
 
 
+class _Carry(NamedTuple):
+    at: _Point
+    """The best so far."""
+    states: Float[Array, "n T m"]
+    code: Float[Array, "n r"]
+    """Where to look next."""
+    hessian: Float[Array, "n r r"]
+    promise: Float[Array, " n"]
+    damping: Float[Array, " n"]
+    sigma: Float[Array, " n"]
+    taken: Int[Array, " n"]
+    corrected: Bool[Array, " n"]
+    done: Bool[Array, " n"]
+    count: Int[Array, " n"]
+
+
 def _valid(length: Int[Any, " n"], T: int, L: int) -> Bool[Array, "n W"]:
     return jnp.arange(T - L + 1)[None] + L <= length[:, None]
 
@@ -218,7 +234,7 @@ def iterate(
     Returns:
         The most probable states and codes.
     """
-    n, T, _ = question.values.shape
+    n, T, m = question.values.shape
     valid = _valid(question.length, T, window_length(model))
 
     def look(states, code, wanted):
@@ -228,10 +244,12 @@ def iterate(
     def model_misfit(point: _Point):
         return _sum((point.windows.residual**2) * valid[..., None])
 
+    def prior_misfit(point: _Point):
+        return _sum(jnp.einsum("nab,nb->na", prior.root, point.code - prior.centre) ** 2)
+
     def objective(point: _Point, sigma):
-        away = jnp.einsum("nab,nb->na", prior.root, point.code - prior.centre)
         found = _data_misfit(question, point.states) + model_misfit(point) / sigma**2
-        return (found + _sum(away**2)) / 2
+        return (found + prior_misfit(point)) / 2
 
     def choose(mask, new, old):
         def pick(a, b):
@@ -239,67 +257,81 @@ def iterate(
 
         return jax.tree.map(pick, new, old)
 
-    def propose(at, sigma, damping):
-        step = solve_steps(_terms(question, at, prior, sigma), damping)
-        x = by_state(step.x, T, question.values.shape[2])
-        return at.states + x, at.code + step.c, step.promise
-
-    def body(carry):
-        at, trial, promise, damping, sigma, taken, corrected, done, count = carry
-        states, code = trial
-        point = look(states, code, ~done)
-        value, best = objective(point, sigma), objective(at, sigma)
-        better = (value <= best) & jnp.isfinite(value) & ~done
-        at = choose(better, point, at)
+    def body(now: _Carry) -> _Carry:
+        point = look(now.states, now.code, ~now.done)
+        # The first look is at the guess, whose residual is the `σ` to begin with.
+        first = ~now.done & (now.count == 0)
+        windows = jnp.maximum(valid.sum(1) * point.windows.residual.shape[2], 1)
+        rough = config.first_sigma * jnp.sqrt(model_misfit(point) / windows)
+        rough = jnp.maximum(jnp.clip(rough, last_sigma, config.largest_sigma), last_sigma)
+        sigma = jnp.where(first, rough, now.sigma)
+        value, best = objective(point, sigma), objective(now.at, sigma)
+        best = jnp.where(first, jnp.inf, best)
+        better = ((value <= best) & jnp.isfinite(value) & ~now.done) | first
+        at = choose(better, point, now.at)
         # A step along a curved valley leaves it by the square of its length, which a small `σ`
         # punishes hard. One more step from there returns to the valley further on.
-        still = promise < config.settled
-        correct = ~better & ~corrected & ~still & jnp.isfinite(value)
-        damping = jnp.where(better, damping * config.lower_damping, damping)
+        still = now.promise < config.settled
+        correct = ~better & ~now.corrected & ~still & jnp.isfinite(value)
+        damping = jnp.where(better, now.damping * config.lower_damping, now.damping)
         damping = jnp.where(~better & ~correct, damping * config.raise_damping, damping)
         damping = jnp.clip(damping, config.first_damping, config.largest_damping)
-        taken = taken + 1
+        taken = now.taken + 1
         # A negligible promise ends a level even if round-off keeps the step from being better.
         stuck = damping >= config.largest_damping
         last = sigma <= last_sigma
         leave = still | stuck | (taken >= config.most_per_level)
-        leave = (leave | (promise < config.hasty * best)) & ~correct
+        leave = (leave | (now.promise < config.hasty * best)) & ~correct & ~first
         # At the last level only rest counts, not the number of steps.
         crawls = better & (best - value < config.slow) & (damping > config.first_damping)
-        finished = last & (still | stuck | crawls) & ~correct
+        done = now.done | (last & (still | stuck | crawls) & ~correct & ~first)
         sigma = jnp.where(leave & ~last, jnp.maximum(sigma * config.cooling, last_sigma), sigma)
         damping = jnp.where(leave & ~last, config.first_damping, damping)
-        taken = jnp.where(leave, 0, taken)
-        done = done | finished
-        *trial, promised = propose(choose(correct, point, at), sigma, damping)
-        promise = jnp.where(correct, promise, promised)
-        count = jnp.where(done, count, count + 1)
-        return at, tuple(trial), promise, damping, sigma, taken, correct, done, count
+        from_here = choose(correct, point, at)
+        # Of a path at rest the undamped Hessian is kept.
+        terms = _terms(question, from_here, prior, sigma)
+        step = solve_steps(terms, jnp.where(done, 0.0, damping))
+        return _Carry(
+            at=at,
+            states=from_here.states + by_state(step.x, T, m),
+            code=from_here.code + step.c,
+            hessian=step.code_hessian,
+            promise=jnp.where(correct, now.promise, step.promise),
+            damping=damping,
+            sigma=sigma,
+            taken=jnp.where(leave, 0, taken),
+            corrected=correct,
+            done=done,
+            count=jnp.where(done, now.count, now.count + 1),
+        )
 
     idle = jnp.zeros(n, bool) if idle is None else idle
-    start = look(question.guess, code, ~idle)
-    windows = valid.sum(1) * start.windows.residual.shape[2]
-    rough = jnp.sqrt(model_misfit(start) / jnp.maximum(windows, 1))
-    sigma = jnp.clip(config.first_sigma * rough, last_sigma, config.largest_sigma)
-    sigma = jnp.maximum(sigma, last_sigma)
-    damping = jnp.full(n, config.first_damping, sigma.dtype)
-    *trial, promise = propose(start, sigma, damping)
-    none, zero = jnp.zeros(n, bool), jnp.zeros(n, jnp.int32)
-    carry = (start, tuple(trial), promise, damping, sigma, zero, none, idle, zero)
+    shapes = jax.eval_shape(look, question.guess, code, idle).windows
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    start = _Carry(
+        at=_Point(question.guess, code, nothing),
+        states=question.guess,
+        code=code,
+        hessian=jnp.zeros((n, code.shape[1], code.shape[1]), code.dtype),
+        promise=jnp.full(n, jnp.inf, code.dtype),
+        damping=jnp.full(n, config.first_damping, code.dtype),
+        sigma=jnp.asarray(last_sigma, code.dtype),
+        taken=jnp.full(n, -1, jnp.int32),
+        corrected=jnp.zeros(n, bool),
+        done=idle,
+        count=jnp.zeros(n, jnp.int32),
+    )
     limit = config.most if most is None else most
-    carry = jax.lax.while_loop(lambda c: (~c[7] & (c[8] < limit)).any(), body, carry)
-    at, sigma, done, count = carry[0], carry[4], carry[7], carry[8]
-    away = jnp.einsum("nab,nb->na", prior.root, at.code - prior.centre)
-    step = solve_steps(_terms(question, at, prior, sigma), jnp.zeros_like(sigma))
+    end = jax.lax.while_loop(lambda now: (~now.done & (now.count <= limit)).any(), body, start)
     return Path(
-        states=at.states,
-        code=at.code,
-        data_misfit=_data_misfit(question, at.states),
-        model_misfit=model_misfit(at),
-        code_hessian=step.code_hessian,
-        prior_misfit=_sum(away**2),
-        converged=done,
-        iterations=count,
+        states=end.at.states,
+        code=end.at.code,
+        data_misfit=_data_misfit(question, end.at.states),
+        model_misfit=model_misfit(end.at),
+        code_hessian=end.hessian,
+        prior_misfit=prior_misfit(end.at),
+        converged=end.done,
+        iterations=end.count,
     )
 
 

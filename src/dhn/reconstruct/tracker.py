@@ -15,8 +15,8 @@ from jaxtyping import Array, Float
 from dhn.codes.batches import ALONE
 from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractModel
-from dhn.reconstruct.engine import double
 from dhn.reconstruct.forecast import with_tail
+from dhn.reconstruct.job import double
 from dhn.reconstruct.knowledge import Knowledge, least_noise
 from dhn.reconstruct.linear import advance_root, smooth
 from dhn.reconstruct.question import Question, nothing_between

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -17,64 +18,13 @@ from dhn.reports.style import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# A browser that honours it loads nothing from anywhere: the page says itself that it is whole.
+# A browser that honours it loads nothing from other addresses.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
-CSS = """
-:root { --ink: #222; --quiet: #666; --line: #d9d9d9; --blue: #0072B2; }
-* { box-sizing: border-box; }
-body { color: var(--ink); background: #fff; margin: 0 auto; padding: 2rem 1.25rem 4rem;
-  max-width: 66rem; font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Helvetica, Arial,
-  sans-serif; }
-h1 { font-size: 1.8rem; line-height: 1.2; margin: 0 0 .3rem; }
-h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: .5rem;
-  border-top: 2px solid var(--ink); }
-h3 { font-size: 1rem; margin: 1.5rem 0 .4rem; }
-p, ul { max-width: 46rem; margin: .5rem 0; }
-ul { padding-left: 1.3rem; }
-a { color: var(--blue); }
-nav a { display: inline-block; margin-right: 1rem; }
-.lead { color: var(--quiet); margin-top: 0; }
-.box { border: 1px solid var(--line); border-left: 5px solid var(--blue); border-radius: 3px;
-  padding: .5rem 1rem; margin: 1rem 0; max-width: 48rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .86rem; margin: .7rem 0;
-  font-variant-numeric: tabular-nums; }
-th, td { text-align: left; vertical-align: top; padding: .28rem .8rem .28rem 0;
-  border-bottom: 1px solid var(--line); }
-th { border-bottom: 1.5px solid var(--ink); font-weight: 600; }
-td.n, th.n { text-align: right; white-space: nowrap; }
-figure { margin: 1rem 0 1.6rem; break-inside: avoid; }
-figure img { width: 100%; height: auto; display: block; }
-.x { white-space: nowrap; }
-td small { color: var(--quiet); white-space: nowrap; }
-figcaption { color: var(--quiet); font-size: .86rem; max-width: 52rem; margin-top: .3rem; }
-.verdict { font-weight: 600; white-space: nowrap; }
-.holds { color: #00694d; } .fails { color: #b34700; } .unsure { color: #555; }
-canvas { border: 1px solid var(--line); border-radius: 3px; max-width: 100%; display: block; }
-.controls { display: flex; gap: .7rem; align-items: center; margin: .4rem 0; flex-wrap: wrap; }
-.controls input[type=range] { flex: 1 1 10rem; max-width: 20rem; }
-button { font: inherit; padding: .15rem .8rem; }
-iframe.explorer { width: 100%; height: 30rem; border: 1px solid var(--line); border-radius: 3px; }
-@media (max-width: 52rem) { iframe.explorer { height: 56rem; } }
-code, pre { font: .84rem/1.45 ui-monospace, Menlo, Consolas, monospace; }
-pre { background: #f5f5f5; padding: .6rem .8rem; overflow-x: auto; white-space: pre-wrap;
-  overflow-wrap: anywhere; }
-summary { cursor: pointer; color: var(--blue); }
-.paper { display: none; }
-@media print {
-  body { font-size: 10pt; max-width: none; padding: 0; }
-  .screen, nav { display: none; } .paper { display: block; }
-  .scroll { overflow: visible; } table { font-size: 7.5pt; }
-  h2, h3 { break-after: avoid; } tr { break-inside: avoid; } a { color: inherit; }
-}
-@page { size: A4; margin: 16mm; }
-"""
 
-# Folded parts would be missing on paper.
-UNFOLD = """addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("details")) part.open = true;
-});"""
+def asset(name: str) -> str:
+    """The text of a style or script that becomes a part of the page."""
+    return (resources.files("dhn.reports") / "web" / name).read_text(encoding="utf-8")
 
 
 @final
@@ -228,8 +178,8 @@ def page(
         '<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{html.escape(POLICY)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title>\n<style>{CSS}</style></head>\n"
-        f"<body>\n{body}\n<script>{UNFOLD}</script>\n</body></html>\n"
+        f"<title>{html.escape(title)}</title>\n<style>{asset('page.css')}</style></head>\n"
+        f"<body>\n{body}\n<script>{asset('unfold.js')}</script>\n</body></html>\n"
     )
 
 

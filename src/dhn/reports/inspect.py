@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.errors import UserError
-from dhn.reports.style import COLOURS, QUIET, new_figure, style, symbol
+from dhn.reports.style import COLOURS, QUIET, axis, new_figure, style, symbol
 from dhn.systems import get_system
 from dhn.trajectories.container import Trajectories
 
@@ -48,10 +48,7 @@ def energies(data: Trajectories) -> tuple[Float[np.ndarray, "n T"], Float[np.nda
 def facts(data: Trajectories) -> dict[str, Any]:
     """The numbers behind `dhn inspect`."""
     n, states, _ = data.q.shape
-    steps = np.diff(data.t, axis=-1)
-    steps = steps[np.isfinite(steps)]
-    even = steps.size > 0 and bool(np.ptp(steps) <= 1e-6 * np.abs(steps).max())
-    valued, known = np.isfinite(data.q).all(-1), np.asarray(data.known)
+    known = np.asarray(data.known)
     found: dict[str, Any] = {
         "system": data.system,
         "trajectories": n,
@@ -59,11 +56,11 @@ def facts(data: Trajectories) -> dict[str, Any]:
         "time": {
             "start": np.nanmin(data.t),
             "end": np.nanmax(data.t),
-            "step": float(np.mean(steps)) if even else None,
+            "step": data.time_step if data.is_uniform else None,
             "unit": data.units.get("t"),
         },
         "known": float(np.mean(known)),
-        "predicted": float(np.mean(valued & ~known)),
+        "predicted": float(np.mean(data.has_value & ~known)),
         "coordinates": [
             {
                 "name": name,
@@ -131,14 +128,14 @@ def _layout(shown: int, momenta: bool, energy: bool) -> "tuple[Figure, dict[str,
 
 def _time_series(ax: "Axes", data: Trajectories, i: int, chosen: Sequence[int]) -> None:
     for k, colour in zip(chosen, COLOURS, strict=False):
-        t, q = _times(data, k), data.q[k, :, i]
+        t, q = data.times[k], data.q[k, :, i]
         levels = sorted(data.q_quantiles)
         for low, high in zip(levels, reversed(levels), strict=True):
             if low < high:
                 band = data.q_quantiles[low][k, :, i], data.q_quantiles[high][k, :, i]
                 ax.fill_between(t, *band, color=colour, alpha=0.15, linewidth=0)
-        _line(ax, t, q, _known(data, k), colour, _label(data, k))
-    ax.set(xlabel=_axis("t", data.units.get("t")), ylabel=_axis(data.names[i], _unit(data, i)))
+        _line(ax, t, q, data.known[k], colour, _label(data, k))
+    ax.set(xlabel=axis("t", data.units.get("t")), ylabel=axis(data.names[i], _unit(data, i)))
 
 
 def _phase_portrait(
@@ -150,10 +147,10 @@ def _phase_portrait(
         ax.plot(*_around(data.q[k, :, i], momenta[k, :, i], data.angles[i]), color=QUIET, alpha=0.2)
     for k, colour in zip(chosen, COLOURS, strict=False):
         q, p = _around(data.q[k, :, i], momenta[k, :, i], data.angles[i])
-        ax.plot(q, p, color=colour, **_dots(_known(data, k)))
+        ax.plot(q, p, color=colour, **_dots(data.known[k]))
     name = data.names[i]
     rate = f"p_{name}" if data.p is not None else f"v_{name}"
-    ax.set(xlabel=_axis(name, _unit(data, i)), ylabel=_axis(rate, data.units.get(rate)))
+    ax.set(xlabel=axis(name, _unit(data, i)), ylabel=axis(rate, data.units.get(rate)))
 
 
 def _energy(
@@ -165,14 +162,14 @@ def _energy(
     chosen: Sequence[int],
 ) -> None:
     for k, colour in zip(chosen, COLOURS, strict=False):
-        t, change = _times(data, k), np.abs(energy[k] - _first(energy)[k]) / size[k]
-        _line(ax, t, energy[k], _known(data, k), colour)
+        t, change = data.times[k], np.abs(energy[k] - _first(energy)[k]) / size[k]
+        _line(ax, t, energy[k], data.known[k], colour)
         # Exactly no change, as at the start, has no place on a logarithmic axis.
-        _line(change_ax, t, np.where(change > 0, change, np.nan), _known(data, k), colour)
+        _line(change_ax, t, np.where(change > 0, change, np.nan), data.known[k], colour)
     pad = 0.05 * float(np.max(size[list(chosen)], initial=1e-300))
     ax.set_ylim(np.nanmin(energy[chosen]) - pad, np.nanmax(energy[chosen]) + pad)
     change_ax.set_yscale("log")
-    time = _axis("t", data.units.get("t"))
+    time = axis("t", data.units.get("t"))
     ax.set(xlabel=time, ylabel="energy $H$")
     change_ax.set(xlabel=time, ylabel=r"relative change $|H - H_0|$")
 
@@ -209,20 +206,8 @@ def _label(data: Trajectories, k: int) -> str:
     return values or f"id {data.ids[k]}"
 
 
-def _known(data: Trajectories, k: int) -> np.ndarray:
-    return np.asarray(data.known)[k]
-
-
-def _times(data: Trajectories, k: int) -> np.ndarray:
-    return data.t if data.t.ndim == 1 else data.t[k]
-
-
 def _unit(data: Trajectories, i: int) -> str | None:
     return data.units.get(data.names[i], "rad" if data.angles[i] else None)
-
-
-def _axis(name: str, unit: str | None) -> str:
-    return f"{symbol(name)} [{unit}]" if unit else symbol(name)
 
 
 def _first(values: Float[np.ndarray, "n T"]) -> Float[np.ndarray, " n"]:

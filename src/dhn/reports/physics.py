@@ -4,7 +4,7 @@ from typing import Any
 
 TERMS: dict[str, str] = {
     "sine": "sin({q})", "cosine": "cos({q})", "sine2": "sin(2 {q})", "cosine2": "cos(2 {q})",
-    "force": "1", "square": "{q}", "cube": "{q}³",
+    "force": "1", "square": "{q}²", "cube": "{q}³",
     "link_square": "({q} - {before})", "link_cube": "({q} - {before})³",
     "viscous": "d{q}/dt", "dry": "sign(d{q}/dt)", "slant": "sin²({q}) sign(d{q}/dt)",
     "stribeck": "sign(d{q}/dt) near rest", "drag": "d{q}/dt |d{q}/dt|",
@@ -27,9 +27,13 @@ def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
         known = names or _names(system)
         if len(physics["systems"]) > 1:
             found.append(f"{system['name']}:")
-        masses = [_mass(entry, known) for entry in system["mass"] if entry["error"] > 0]
-        found.append(f"mass matrix ({physics['convention'].split(':')[0]}): " + _joined(masses))
-        found.append("forces: " + _joined(_term(x, known) for x in system["potential"]))
+        head = physics["convention"].split(":")[0]
+        if system["parameters"]:
+            found.append(f"{head}: " + _joined(_parameter(x) for x in system["parameters"]))
+        else:
+            masses = [_mass(entry, known) for entry in system["mass"] if entry["error"] > 0]
+            found.append(f"mass matrix ({head}): " + _joined(masses))
+            found.append("forces: " + _joined(_term(x, known) for x in system["potential"]))
         found.append("friction: " + _joined(_term(x, known) for x in system["friction"]))
         if system["sensor"]:
             found.append("sensor: " + _joined(_plain(x, known) for x in system["sensor"]))
@@ -83,6 +87,12 @@ def _mass(entry: dict[str, Any], names: list[str]) -> str:
     i, j = entry["i"], entry["j"]
     angle = "" if entry["depends"] == "constant" or i == j else f" cos({names[i]} - {names[j]})"
     return f"M{i + 1}{j + 1} = {_value(entry)}{angle}"
+
+
+def _parameter(entry: dict[str, Any]) -> str:
+    if entry["note"] == "held":
+        return f"{entry['name']} = {entry['value']:.5g} (held)"
+    return f"{entry['name']} = {_value(entry)}" + (f" ({entry['note']})" if entry["note"] else "")
 
 
 def _term(entry: dict[str, Any], names: list[str]) -> str:

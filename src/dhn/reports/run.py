@@ -51,8 +51,9 @@ def write_run_report(
     validation: Trajectories | None = None,
     observe: int | None = None,
     ahead: int | None = None,
+    tested: str = "",
 ) -> dict[str, Any]:
-    """One self-contained page; returns its numbers."""
+    """One self-contained page; returns its numbers. `tested` names the data."""
     model = load(run)
     trial = None
     if data is not None:
@@ -82,6 +83,8 @@ def write_run_report(
         opening.append(
             paragraph("No data were given: `dhn report RUN DATA` adds forecasts against the truth.")
         )
+    if data is not None and tested:
+        opening.append(paragraph(f"Test part: {tested}."))
     lead += (
         f"{duration(model.record.get('seconds'))} on {model.record.get('trajectories')} "
         f"trajectories. Written {now()}."

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from dhn.evaluation.metrics import Metrics, energy
 from dhn.evaluation.rivals import Rival
-from dhn.reports.style import COLOURS, INK, QUIET, new_figure, style, symbol
+from dhn.reports.style import COLOURS, INK, QUIET, axis, new_figure, style, symbol
 from dhn.trajectories.container import Trajectories
 
 if TYPE_CHECKING:
@@ -52,16 +52,16 @@ def forecast_figure(
             t = truth.times[row]
             for i in range(shown):
                 ax = grid[i, column]
-                _bands(ax, prediction, t, row, i)
+                _bands(ax, prediction, t, row, i, color=OWN)
                 ax.plot(t, _known(truth, row, truth.q[row, :, i]), **_TRUTH)
                 ax.plot(t, prediction.q[row, :, i], color=OWN, label="forecast")
                 _seen(ax, prediction, t, row)
                 name = truth.names[i]
                 unit = truth.units.get(name, "rad" if truth.angles[i] else None)
-                ax.set_ylabel(_axis(name, unit))
+                ax.set_ylabel(axis(name, unit))
                 _limits(ax, truth.q[row, :, i])
             grid[0, column].set_title(f"{title}: id {truth.ids[row]}")
-            grid[-1, column].set_xlabel(_axis("t", truth.units.get("t")))
+            grid[-1, column].set_xlabel(axis("t", truth.units.get("t")))
         handles, labels = grid[0, 0].get_legend_handles_labels()
         fig.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return fig
@@ -108,8 +108,7 @@ def energy_figure(
     prediction: Trajectories, truth: Trajectories, rows: Mapping[str, int]
 ) -> "tuple[Figure, bool]":
     """Energy along the same trajectories; whether it is the system's own or a stand-in."""
-    found = energies(prediction, truth)
-    own, got, want = found
+    own, got, want = energies(prediction, truth)
     with style():
         fig = new_figure(10.5, 2.7)
         for ax, (title, row) in zip(
@@ -121,8 +120,8 @@ def energy_figure(
             _seen(ax, prediction, t, row)
             usual = np.nanquantile(got[row], [0.02, 0.98])
             _limits(ax, np.append(want[row], usual), 0.5)
-            ylabel = "total energy" if own else "stand-in for the energy"
-            ax.set(title=title, xlabel=_axis("t", truth.units.get("t")), ylabel=ylabel)
+            time = axis("t", truth.units.get("t"))
+            ax.set(title=title, xlabel=time, ylabel=_energy_label(own))
         fig.axes[0].legend()
     return fig, own
 
@@ -143,11 +142,51 @@ def energies(
     for got_x, want_x in ((prediction.q, truth.q), (prediction.momenta, truth.momenta)):
         if got_x is None or want_x is None:
             continue
-        centre, spread = want_x[known].mean(0), want_x[known].std(0)
+        centre, spread = np.nanmean(want_x[known], 0), np.nanstd(want_x[known], 0)
         spread = np.where(spread > 0, spread, 1.0)
         for k, x in enumerate((got_x, want_x)):
             total[k] += (((x - centre) / spread) ** 2).sum(-1) / 2
     return False, total[0], total[1]
+
+
+def median_figure(
+    prediction: Trajectories, truth: Trajectories, metrics: Metrics, title: str
+) -> "Figure":
+    """The trajectory of median error as series, phase portrait and energy; error per state."""
+    length = min(prediction.states, truth.states)
+    prediction, truth = prediction[:, :length], truth[:, :length]
+    row = int(np.argsort(metrics.per_trajectory)[len(metrics.per_trajectory) // 2])
+    t, time = prediction.times[row], axis("t", prediction.units.get("t"))
+    with style():
+        fig = new_figure(10.5, 6.2)
+        fig.suptitle(f"{title}; the trajectory of median error is shown", fontsize=10)
+        series, portrait, total, errors = fig.subplots(2, 2).flat
+        for i, name in enumerate(prediction.names):
+            look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)]}
+            _bands(series, prediction, t, row, i, label=None, **look)
+            series.plot(t, truth.q[row, :, i], **(_TRUTH | {"label": None if i else "truth"}))
+            series.plot(t, prediction.q[row, :, i], label=symbol(name), **look)
+            if prediction.momenta is not None and truth.momenta is not None:
+                for data, drawn in ((truth, _TRUTH | {"label": None}), (prediction, look)):
+                    portrait.plot(data.q[row, :, i], data.momenta[row, :, i], **drawn)  # type: ignore[index]
+        _seen(series, prediction, t, row)
+        series.set(xlabel=time, ylabel="coordinates", title="Prediction over truth")
+        second = "p" if prediction.p is not None else "v"
+        portrait.set(xlabel="coordinate", ylabel=second, title="Phase portrait")
+        own, got, want = energies(prediction, truth)
+        total.plot(t, want[row], **(_TRUTH | {"label": "truth"}))
+        total.plot(t, got[row], color=OWN, label="prediction")
+        _limits(total, np.append(want[row], got[row]))
+        total.set(xlabel=time, ylabel=_energy_label(own), title="Energy")
+        errors.semilogy(
+            metrics.steps, metrics.mse_normalised, color=COLOURS[0], label="coordinates"
+        )
+        if metrics.energy_mse is not None:
+            errors.semilogy(metrics.steps, metrics.energy_mse, color=COLOURS[1], label="energy")
+        errors.set(xlabel="state", ylabel="mean squared error", title="Error of all trajectories")
+        for ax in (series, total, errors):
+            ax.legend(ncols=4)
+    return fig
 
 
 def parameter_figure(
@@ -165,18 +204,14 @@ def parameter_figure(
     return fig
 
 
-def _bands(ax: "Axes", prediction: Trajectories, t: np.ndarray, row: int, i: int) -> None:
+def _bands(
+    ax: "Axes", prediction: Trajectories, t: np.ndarray, row: int, i: int, **look: Any
+) -> None:
     for low, high, alpha in BANDS:
         if low in prediction.q_quantiles and high in prediction.q_quantiles:
-            ax.fill_between(
-                t,
-                prediction.q_quantiles[low][row, :, i],
-                prediction.q_quantiles[high][row, :, i],
-                color=OWN,
-                alpha=alpha,
-                linewidth=0,
-                label=f"{high - low:.0%} band",
-            )
+            below, above = (prediction.q_quantiles[level][row, :, i] for level in (low, high))
+            named: dict[str, Any] = {"label": f"{high - low:.0%} band", **look}
+            ax.fill_between(t, below, above, alpha=alpha, linewidth=0, **named)
 
 
 def _seen(ax: "Axes", prediction: Trajectories, t: np.ndarray, row: int) -> None:
@@ -192,12 +227,14 @@ def _known(truth: Trajectories, row: int, values: np.ndarray) -> np.ndarray:
 def _limits(ax: "Axes", truth: np.ndarray, room: float = 0.35) -> None:
     """The truth decides the range: a forecast that leaves it has failed anyway."""
     low, high = float(np.nanmin(truth)), float(np.nanmax(truth))
+    if not np.isfinite(low):  # nothing was measured
+        return
     pad = max(room * (high - low), 0.02 * max(abs(low), abs(high)), 1e-12)
     ax.set_ylim(low - pad, high + pad)
 
 
-def _axis(name: str, unit: str | None) -> str:
-    return f"{symbol(name)} [{unit}]" if unit else symbol(name)
+def _energy_label(own: bool) -> str:
+    return "total energy" if own else "stand-in for the energy"
 
 
 def _positive(value: Any) -> bool:

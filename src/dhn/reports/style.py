@@ -1,8 +1,6 @@
-"""One look for every figure: colours that colour-blind readers can tell apart, quiet axes."""
+"""The style of all figures: colours that colour-blind readers can distinguish, plain axes."""
 
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dhn.errors import UserError
+from dhn.files.atomic import atomic_path
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -77,36 +76,19 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def check_format(path: Path) -> None:
-    """Complain about a picture that cannot be written, before it is drawn."""
+def axis(name: str, unit: str | None) -> str:
+    """The label of an axis."""
+    return f"{symbol(name)} [{unit}]" if unit else symbol(name)
+
+
+def save(figure: Figure, path: Path, *, dpi: int = 150) -> None:
+    """Write the picture whole or not at all, with no date in it."""
     if path.suffix.lower() not in FORMATS:
         raise UserError(
             f"pictures end in {', '.join(FORMATS)}; got {path.name!r}. "
             f"Try {path.with_suffix('.png').name}."
         )
-    if not path.parent.is_dir():
-        raise UserError(f"the folder {path.parent} does not exist; make it: mkdir -p {path.parent}")
-
-
-def save(figure: Figure, path: Path, *, dpi: int = 150) -> None:
-    """Write the picture whole or not at all, with no date in it."""
-    check_format(path)
     ending = path.suffix.lower().removeprefix(".")
     undated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            figure.savefig(file, format=ending, dpi=dpi, metadata=undated[ending])
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format=ending, dpi=dpi, metadata=undated[ending])

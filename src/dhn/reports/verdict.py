@@ -1,20 +1,23 @@
-"""The verdict in plain words: how far ahead a forecast is worth having, and where it is not."""
+"""The verdict in plain words: how far ahead a forecast is accurate, and where rivals are better."""
 
-from dhn.evaluation.rivals import Rival, lead, trusted
+import numpy as np
+
+from dhn.evaluation.rivals import Rival, lead
 from dhn.evaluation.trial import Trial
 from dhn.evaluation.uncertainty import BANDS, coverage
 from dhn.reports.html import number
 
-TRUSTED = 0.1  # of the unit of the error
+TRUSTED = 0.1  # of the motion's standard deviation
 FEW = 3
-"""So many stretches are listed one by one."""
+"""Up to this many stretches are listed one by one."""
 HONEST = 0.1
-"""A band is called honest if its coverage is within so much of its name."""
+"""Largest difference between the coverage of a band and its nominal level."""
 
 
 def sentences(trial: Trial) -> list[str]:
     """A few sentences a person can act on."""
-    found = [_reach(trial), *(_against(trial, rival) for rival in trial.others)]
+    found = [] if (first := warning(trial)) is None else [first]
+    found += [_reach(trial), *(_against(trial, rival) for rival in trial.others)]
     if trial.prediction.q_quantiles:
         found.append(_bands(trial))
     if (valid := trial.valid_until()) is not None:
@@ -33,13 +36,25 @@ def sentences(trial: Trial) -> list[str]:
 
 
 def _reach(trial: Trial) -> str:
-    until, steps = trusted(trial.metrics, TRUSTED), len(trial.metrics.steps)
-    size = f"{TRUSTED:.0%} of its unit (a right angle, or one standard deviation)"
+    share = trial.relative_errors()
+    until, steps = int(np.argmax(np.append(share, np.inf) >= TRUSTED)), len(share)
+    size = f"{TRUSTED:.0%} of the test motion's standard deviation"
     if until == 0:
         return f"Already the first forecast state is wrong by more than {size} on average."
     if until == steps:
         return f"The error stays below {size} for all {_ahead(trial, steps)}."
     return f"The error stays below {size} for {_ahead(trial, until)}, and grows beyond it after."
+
+
+def warning(trial: Trial) -> str | None:
+    """What to use instead, if a rival was better on the validation part."""
+    rival = trial.winner
+    if rival is None:
+        return None
+    return (
+        f"Use {rival.name} ({rival.how}) instead: up to half a period its error on the validation "
+        f"part is {number(rival.validation)}, that of this model {number(trial.validation)}."
+    )
 
 
 def _against(trial: Trial, rival: Rival) -> str:

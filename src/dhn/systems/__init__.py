@@ -8,8 +8,13 @@ from dhn.systems.simulation import simulate
 from dhn.systems.system import System
 
 if TYPE_CHECKING:
-    from dhn.systems.solvers import GaussLegendre4, ImplicitMidpoint, Leapfrog
-    from dhn.systems.terms import hamilton_term, separable_terms
+    from dhn.systems.solvers import (
+        GaussLegendre4,
+        ImplicitMidpoint,
+        Leapfrog,
+        hamilton_term,
+        separable_terms,
+    )
 
 __all__ = [
     "SYSTEMS",
@@ -27,13 +32,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Diffrax takes longer to import than all the rest together.
-    if name in ("Leapfrog", "ImplicitMidpoint", "GaussLegendre4"):
+    if name in __all__:  # Diffrax takes longer to import than all the rest together
         from dhn.systems import solvers
 
         return getattr(solvers, name)
-    if name in ("hamilton_term", "separable_terms"):
-        from dhn.systems import terms
-
-        return getattr(terms, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,6 @@
 """Systems by name: those built in, and those a user registers."""
 
-import difflib
-
-from dhn.errors import UserError
+from dhn.errors import UserError, did_you_mean
 from dhn.systems.library import BUILT_IN
 from dhn.systems.system import System
 
@@ -25,9 +23,10 @@ def get_system(system: "str | System") -> System:
         return system
     if isinstance(system, str) and system in _BY_NAME:
         return _BY_NAME[system]
-    close = difflib.get_close_matches(str(system).lower(), SYSTEMS, n=1)
-    hint = f" Did you mean '{close[0]}'?" if close else ""
-    raise UserError(f"there is no system '{system}'; known are {', '.join(SYSTEMS)}.{hint}")
+    raise UserError(
+        f"there is no system '{system}'; known are {', '.join(SYSTEMS)}."
+        f"{did_you_mean(system, SYSTEMS)}"
+    )
 
 
 def register(system: System) -> System:

@@ -1,13 +1,12 @@
 """Draw the parameters and the initial states of simulated trajectories, on the host."""
 
-import difflib
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from dhn.errors import UserError
+from dhn.errors import UserError, did_you_mean
 from dhn.systems.system import System
 
 LARGEST = 1e100
@@ -114,9 +113,8 @@ def _as_mapping(given: Any, argument: str) -> Mapping[str, Any]:
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], message: str) -> None:
     names = list(known)
-    lower = {name.lower(): name for name in names}
     for name in given:
         if name not in names:
-            close = difflib.get_close_matches(str(name).lower(), lower, n=1)
-            hint = f" Did you mean '{lower[close[0]]}'?" if close else ""
-            raise UserError(f"{message} '{name}'; known are {', '.join(names) or 'none'}.{hint}")
+            there = ", ".join(names) or "none"
+            hint = did_you_mean(name, names)
+            raise UserError(f"{message} '{name}'; known are {there}.{hint}")

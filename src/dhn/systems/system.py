@@ -317,17 +317,8 @@ def _spread(value, lead, name):
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _batched(system, which, q, x, params, gamma):
-    def single(q, x, params, gamma):
-        match which:
-            case "energy":
-                return system.H(q, x, params)
-            case "momenta":
-                return system._momentum(q, x, params)
-            case "velocities":
-                return system._velocity(q, x, params)
-            case "derivatives":
-                return system.vector_field(q, x, params, gamma)
-            case _:
-                return system.invariants[which.removeprefix(_INVARIANT)](q, x, params)
-
-    return jax.vmap(single)(q, x, params, gamma)
+    if which == "derivatives":
+        return jax.vmap(system.vector_field)(q, x, params, gamma)
+    functions = {"energy": system.H, "momenta": system._momentum, "velocities": system._velocity}
+    functions |= {_INVARIANT + name: function for name, function in system.invariants.items()}
+    return jax.vmap(functions[which])(q, x, params)

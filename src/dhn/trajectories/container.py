@@ -1,4 +1,4 @@
-"""`Trajectories`: the one container that every room of the house passes along."""
+"""`Trajectories`: the container of data that all parts of the package exchange."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,8 +10,7 @@ from dhn.errors import UserError
 from dhn.trajectories.contents import fingerprint
 from dhn.trajectories.frames import to_dataframe, to_xarray
 from dhn.trajectories.joining import concatenate, pad
-from dhn.trajectories.labels import unique
-from dhn.trajectories.selection import along_states, state_indices, trajectory_indices
+from dhn.trajectories.selection import along_states, of_rows, state_indices, trajectory_indices
 from dhn.trajectories.splits import split_indices
 from dhn.trajectories.summary import headline, summarise
 from dhn.trajectories.validation import validated
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     import xarray
 
 
-@no_type_check  # at run time: the annotations tell what the fields are once constructed, while the
-# constructor takes whatever `np.asarray` does and says itself, in plain words, what is wrong.
+@no_type_check  # at run time: the annotations describe the fields once constructed, while the
+# constructor takes whatever `np.asarray` does and checks it itself, with messages for people.
 @final
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Trajectories:
@@ -215,9 +214,7 @@ class Trajectories:
             raise UserError("index with data[trajectories] or data[trajectories, states].")
         rows = trajectory_indices(first, self.ids)
         columns = state_indices(second, self.states)
-        return self._select(rows, columns)
 
-    def _select(self, rows: np.ndarray, columns: np.ndarray) -> "Trajectories":
         def pick(array: np.ndarray | None) -> np.ndarray | None:
             return None if array is None else array[rows][:, columns]
 
@@ -227,12 +224,10 @@ class Trajectories:
             p=pick(self.p),
             v=pick(self.v),
             known=pick(self.known),
-            params={k: x[rows] for k, x in self.params.items()},
-            ids=unique([self.ids[i] for i in rows]),
-            code_group=tuple(self.code_group[i] for i in rows) if self.code_group else (),
             noise=along_states(self.noise, pick),
             q_quantiles={k: pick(x) for k, x in self.q_quantiles.items()},
             p_quantiles={k: pick(x) for k, x in self.p_quantiles.items()},
+            **of_rows(self, rows, [self.ids[i] for i in rows]),
         )
 
     def replace(self, **changes: Any) -> "Trajectories":

@@ -17,10 +17,10 @@ from dhn.trajectories.labels import (
     KNOWN,
     TIME,
     TRAJECTORY,
-    momentum_label,
+    default_names,
     noise_label,
     quantile_label,
-    velocity_label,
+    state_labels,
 )
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ def state_columns(data: "Trajectories") -> dict[str, Any]:
     timed[~timed.any(1), 0] = True  # a row that keeps the parameters of an empty trajectory
     i, j = np.nonzero(timed)
     columns: dict[str, Any] = {TRAJECTORY: [data.ids[k] for k in i], TIME: data.times[i, j]}
-    labels = {"q": list(data.names)}
-    labels["p"] = [momentum_label(x) for x in data.names]
-    labels["v"] = [velocity_label(x) for x in data.names]
+    labels = state_labels(data.names)
     for key, array in (("q", data.q), ("p", data.p), ("v", data.v)):
         if array is not None:
             columns |= {label: array[i, j, k] for k, label in enumerate(labels[key])}
@@ -101,10 +99,7 @@ def shared_noise(data: "Trajectories") -> list[Any] | None:
 
 def to_xarray(data: "Trajectories") -> "xarray.Dataset":
     """See `Trajectories.to_xarray`."""
-    units = data.units
-    labels = {"q": list(data.names)}
-    labels["p"] = [momentum_label(x) for x in data.names]
-    labels["v"] = [velocity_label(x) for x in data.names]
+    units, labels = data.units, state_labels(data.names)
     variables: dict[str, Any] = {}
     for key, array in (("q", data.q), ("p", data.p), ("v", data.v)):
         if array is not None:
@@ -266,10 +261,8 @@ def _units(
     dataset: "xarray.Dataset", found: Mapping[str, Any], variables: Mapping[str, list[str]]
 ) -> dict[str, str]:
     """The `units` attributes under the labels of `Trajectories`."""
-    d = found["q"].shape[-1]
-    names = found.get("names", ("q",) if d == 1 else tuple(f"q{i + 1}" for i in range(d)))
-    label = {"q": str, "p": momentum_label, "v": velocity_label}
-    parts = [([label[key](x) for x in names], of) for key, of in variables.items()]
+    names = found.get("names", default_names(found["q"].shape[-1]))
+    parts = [(state_labels(names)[key], of) for key, of in variables.items()]
     parts.append(([TIME], ["time" if "time" in dataset.coords else TIME]))
     if "params" in found:
         parts.append((list(found["params"]), ["params"]))

@@ -22,6 +22,17 @@ def velocity_label(name: str) -> str:
     return f"v_{name}"
 
 
+def default_names(dim: int) -> tuple[str, ...]:
+    """Names of coordinates that have none: q, or q1, q2, ..."""
+    return ("q",) if dim == 1 else tuple(f"q{k + 1}" for k in range(dim))
+
+
+def state_labels(names: Sequence[str]) -> dict[str, list[str]]:
+    """Columns of the coordinates, of the momenta and of the velocities, by field."""
+    momenta = [momentum_label(x) for x in names]
+    return {"q": list(names), "p": momenta, "v": [velocity_label(x) for x in names]}
+
+
 def noise_label(label: str) -> str:
     """Column of the standard deviations of the measurements in the column `label`."""
     return f"noise_{label}"
@@ -47,7 +58,8 @@ def all_labels(
     each_noise: bool = False,
 ) -> tuple[str, ...]:
     """Every label in use; a `UserError` if two things would have the same."""
-    momenta = [label(x) for label in (momentum_label, velocity_label) for x in names]
+    found = state_labels(names)
+    momenta = [*found["p"], *found["v"]]
     labels = [*RESERVED, *names, *momenta]
     labels += [noise_label(x) for x in (*names, *momenta)] if each_noise else []
     for stems, part in ((names, levels[0]), (momenta, levels[1])):

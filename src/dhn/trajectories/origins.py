@@ -4,9 +4,8 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.trajectories.container import Trajectories
-from dhn.trajectories.labels import unique
 from dhn.trajectories.segments import run_of
-from dhn.trajectories.selection import along_states
+from dhn.trajectories.selection import along_states, of_rows
 
 TURN = 2 * np.pi
 
@@ -59,12 +58,10 @@ def origins(
         v=cut(data.v),
         t=begin[:, None] + data.time_step * np.arange(observe + ahead),
         known=known[rows[:, None], columns] & inside,
-        params={name: values[rows] for name, values in data.params.items()},
-        ids=unique(ids),
-        code_group=tuple(data.code_group[i] for i in rows) if data.code_group else (),
         noise=along_states(data.noise, cut),
         q_quantiles={},
         p_quantiles={},
+        **of_rows(data, rows, ids),
     )
 
 

@@ -2,11 +2,15 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dhn.errors import UserError
+from dhn.trajectories.labels import unique
+
+if TYPE_CHECKING:
+    from dhn.trajectories.container import Trajectories
 
 
 def trajectory_indices(key: Any, ids: Sequence[str]) -> np.ndarray:
@@ -70,6 +74,15 @@ def _indices(key: Any, count: int, what: str) -> np.ndarray:
     if indices.size == 0:
         raise UserError(f"the selection contains no {what}; there are {count}.")
     return indices
+
+
+def of_rows(data: "Trajectories", rows: np.ndarray, ids: Sequence[str]) -> dict[str, Any]:
+    """The fields that have one entry a trajectory, for these trajectories."""
+    return {
+        "params": {name: values[rows] for name, values in data.params.items()},
+        "ids": unique(ids),
+        "code_group": tuple(data.code_group[i] for i in rows) if data.code_group else (),
+    }
 
 
 def along_states(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dhn.trajectories.labels import momentum_label, velocity_label
+from dhn.trajectories.labels import state_labels
 
 if TYPE_CHECKING:
     from dhn.trajectories.container import Trajectories
@@ -24,12 +24,13 @@ def headline(data: "Trajectories") -> str:
 def summarise(data: "Trajectories") -> str:
     """Counts, lengths, times, gaps, ranges, parameters and noise: one fact a line."""
     lines = [("time", _time(data)), ("lengths", _lengths(data)), ("states", _states(data))]
-    for k, name in enumerate(data.names):
-        kind = ["angle"] if data.angles[k] else []
-        lines.append((name, ", ".join([*kind, _range(data.q[..., k], data.units.get(name))])))
-        for label, array in ((momentum_label(name), data.p), (velocity_label(name), data.v)):
+    labels = state_labels(data.names)
+    for k in range(data.dim):
+        for key, array in (("q", data.q), ("p", data.p), ("v", data.v)):
             if array is not None:
-                lines.append((label, _range(array[..., k], data.units.get(label))))
+                label = labels[key][k]
+                kind = "angle, " if key == "q" and data.angles[k] else ""
+                lines.append((label, kind + _range(array[..., k], data.units.get(label))))
     for name, values in data.params.items():
         lines.append((f"param {name}", _range(values, data.units.get(name))))
     lines.append(("noise", _noise(data)))
@@ -85,11 +86,10 @@ def _noise(data: "Trajectories") -> str:
     noise = data.typical_noise
     if data.noise is None or noise is None:
         return "not stated"
-    second = "p" if data.p is not None else "v"
-    labels = (momentum_label, velocity_label)[data.p is None]
-    rows = [(name, noise[0, k]) for k, name in enumerate(data.names)]
-    if getattr(data, second) is not None:
-        rows += [(labels(name), noise[1, k]) for k, name in enumerate(data.names)]
+    labels = state_labels(data.names)
+    rows = list(zip(labels["q"], noise[0], strict=True))
+    if data.momenta is not None:
+        rows += zip(labels["v" if data.p is None else "p"], noise[1], strict=True)
     kind = "std " if data.noise.ndim == 2 else "std of each number, typically "
     return kind + ", ".join(f"{name} {value:.4g}" for name, value in rows)
 

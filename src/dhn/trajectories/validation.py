@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.trajectories.labels import all_labels, check_label
+from dhn.trajectories.labels import all_labels, check_label, default_names
 
 if TYPE_CHECKING:
     from dhn.trajectories.container import Trajectories
@@ -22,8 +22,7 @@ def validated(data: "Trajectories") -> dict[str, Any]:
             f"got {q.shape}. One trajectory: q[None]; one coordinate: q[..., None]."
         )
     n, _, d = q.shape
-    default_names = ("q",) if d == 1 else tuple(f"q{i + 1}" for i in range(d))
-    names = _labels("names", data.names, d, default_names)
+    names = _labels("names", data.names, d, default_names(d))
     ids = _labels("ids", data.ids, n, tuple(map(str, range(n))))
     group = _labels("code_group", data.code_group, n, (), distinct=False)
     if any(isinstance(a, str) or a is None for a in data.angles):
@@ -31,7 +30,7 @@ def validated(data: "Trajectories") -> dict[str, Any]:
     angles = tuple(bool(a) for a in data.angles) or (False,) * d
     if len(angles) != d:
         raise UserError(
-            f"angles must have one flag a coordinate ({d}: {_list(names)}); got {len(angles)}."
+            f"angles must have one flag a coordinate ({d}: {', '.join(names)}); got {len(angles)}."
         )
     fields: dict[str, Any] = {"q": q, "names": names, "ids": ids, "angles": angles}
     fields["code_group"] = group
@@ -243,7 +242,8 @@ def _units(units: Mapping[str, str], labels: Iterable[str]) -> dict[str, str]:
     for key, unit in units.items():
         if key not in labels:
             raise UserError(
-                f"units were given for {key!r}, which is not in the data; known: {_list(labels)}."
+                f"units were given for {key!r}, which is not in the data; known: "
+                f"{', '.join(labels)}."
             )
         if not isinstance(unit, str):
             raise UserError(f"the unit of {key!r} must be text; got {type(unit).__name__}.")
@@ -271,7 +271,3 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _list(items: Iterable[str]) -> str:
-    return ", ".join(items)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dhn.files.foreign.coordinates import Momenta, mass_matrix
 from dhn.files.foreign.derivative import (
     ORDERS,
     Filter,
@@ -14,8 +15,7 @@ from dhn.files.foreign.derivative import (
 )
 from dhn.files.foreign.grid import Plan, sampling_step, stretches, to_grid
 from dhn.files.foreign.markers import link_angles
-from dhn.files.foreign.momenta import Momenta, mass_matrix
-from dhn.files.foreign.run import Run
+from dhn.files.foreign.recording import Run
 
 PLAIN = (Filter(7, 3, 0.0),)
 

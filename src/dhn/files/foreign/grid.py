@@ -24,7 +24,7 @@ from dhn.files.foreign.derivative import (
     noise_level,
 )
 from dhn.files.foreign.options import ImportOptions
-from dhn.files.foreign.run import COPIED, INTERPOLATED, MISSING, RESAMPLED, Run
+from dhn.files.foreign.recording import COPIED, INTERPOLATED, MISSING, RESAMPLED, Run
 from dhn.trajectories.segments import SEGMENT
 
 COPY = 1e-6  # of a grid step: a measurement this near is taken as it is

@@ -10,32 +10,38 @@ from typing import Any, final
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.files.foreign.clean import FEWEST, clean, cut_at_gaps
+from dhn.files.files import field_names
 from dhn.files.foreign.columns import Mapped, map_columns, references
 from dhn.files.foreign.coordinates import (
+    Momenta,
     angle_flags,
+    check_system,
     coordinate_units,
     first_turn,
+    mass_matrix,
+    mass_ratios,
     radians,
     unwrapped,
     zeroed,
 )
 from dhn.files.foreign.grid import Plan, cut, make_plan, to_grid
-from dhn.files.foreign.momenta import Momenta, check_system, mass_matrix, mass_ratios
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.parts import WHOLE, Parts, divide_runs
-from dhn.files.foreign.plausibility import angle_warnings, clock_warnings, velocity_warnings
+from dhn.files.foreign.recording import Run
 from dhn.files.foreign.report import (
     ImportReport,
+    angle_warnings,
     characteristic_period,
+    clock_warnings,
     count_states,
+    velocity_warnings,
     with_labels,
 )
-from dhn.files.foreign.run import Run
 from dhn.files.foreign.sources import load_sources
+from dhn.files.foreign.times import FEWEST, clean, cut_at_gaps
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique
-from dhn.trajectories.segments import shared_codes
+from dhn.trajectories.segments import SEGMENT, shared_codes
 
 _SAMPLE = 4000  # states over which the noise of momenta is averaged
 
@@ -67,8 +73,7 @@ def wants_import(options: Mapping[str, Any]) -> bool:
     """Whether keyword arguments of `dhn.read` describe a measured file rather than set fields."""
     q = options.get("q")
     texts = isinstance(q, str) or (isinstance(q, list | tuple) and isinstance((*q, 0)[0], str))
-    fields = {x.name for x in dataclasses.fields(Trajectories)}
-    return texts or not fields.issuperset(set(options) & set(ImportOptions.model_fields))
+    return texts or not field_names().issuperset(set(options) & set(ImportOptions.model_fields))
 
 
 def read_measured(
@@ -95,21 +100,8 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
         raise UserError("wrapped is about angles, and no coordinate is one; name them (angles).")
     units = coordinate_units(first, names, angles, degrees)
 
-    runs: list[Run] = []
+    runs = _clean_runs(mapped, degrees, options, counts)
     warnings = [y for x in mapped for y in x.warnings]
-    for x in mapped:
-        for raw in x.runs:
-            run = radians(zeroed(raw, options.zero), degrees, first)
-            run = clean(run, counts, options.keep_times)
-            if run is not None:
-                runs += [run] if options.gap is None else cut_at_gaps(run, options.gap)
-    runs = [x for x in runs if len(x.complete()) >= FEWEST]
-    if not runs:
-        raise UserError(
-            "no run has four or more complete rows; check the columns (and missing, gap)."
-        )
-    ids = unique([x.id.replace("/", "-") if "/seg" not in x.id else x.id for x in runs])
-    runs = [dataclasses.replace(x, id=label) for x, label in zip(runs, ids, strict=True)]
     if not options.wrapped:
         runs, steep = unwrapped(runs, angles, names)
         warnings += steep
@@ -204,6 +196,25 @@ def _map(paths: Sequence[Path], options: ImportOptions, counts: Counter[str]) ->
                     f"{paths[0]} are {', '.join(mapped[0].names)}; all files must have the same."
                 )
     return mapped
+
+
+def _clean_runs(
+    mapped: list[Mapped], degrees: tuple[bool, ...], options: ImportOptions, counts: Counter[str]
+) -> list[Run]:
+    """Runs in radians at strictly increasing times, cut at long gaps, with different ids."""
+    runs: list[Run] = []
+    for raw in (run for x in mapped for run in x.runs):
+        run = radians(zeroed(raw, options.zero), degrees, mapped[0])
+        run = clean(run, counts, options.keep_times)
+        if run is not None:
+            runs += [run] if options.gap is None else cut_at_gaps(run, options.gap)
+    runs = [x for x in runs if len(x.complete()) >= FEWEST]
+    if not runs:
+        raise UserError(
+            "no run has four or more complete rows; check the columns (and missing, gap)."
+        )
+    ids = unique([x.id if SEGMENT in x.id else x.id.replace("/", "-") for x in runs])
+    return [dataclasses.replace(x, id=label) for x, label in zip(runs, ids, strict=True)]
 
 
 def _momenta(names: tuple[str, ...], options: ImportOptions) -> tuple[Momenta, tuple[str, ...]]:

@@ -1,14 +1,15 @@
 """Cartesian markers on a chain of links to the links' angles."""
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from dhn.errors import UserError
-from dhn.files.foreign.names import resolve
 from dhn.files.foreign.options import ImportOptions
+from dhn.files.foreign.recording import Coordinates, resolve
 from dhn.files.table import Table
 
 _PASSES = 50  # Gauss-Newton converges in fewer than ten on an arc of 20 degrees
@@ -105,7 +106,38 @@ def link_angles(
     return np.arctan2(x, -up), np.hypot(x, up)
 
 
-def marker_columns(table: Table, options: ImportOptions) -> list[str]:
+def link_coordinates(
+    table: Table,
+    rows: Bool[np.ndarray, " N"],
+    options: ImportOptions,
+    numbers: Callable[[Table, Sequence[str], ImportOptions], np.ndarray],
+) -> Coordinates:
+    """The angles of all links; a pivot to be fitted is fitted on `rows`."""
+    points = numbers(table, _columns(table, options), options).reshape(len(table), -1, 2)
+    notes, warnings = [], []
+    if options.pivot:
+        centre = options.pivot
+        if options.pivot == "fit":
+            pivot = fit_pivot(points[rows, 0])
+            centre, notes, warnings = pivot.centre, [pivot.describe()], pivot.warnings()
+        first = np.broadcast_to(np.asarray(centre), (len(points), 1, 2))
+        points = np.concatenate([first, points], axis=1)
+    q, lengths = link_angles(points, options.y_down)
+    spread = np.nanstd(lengths, axis=0) / np.nanmean(lengths, axis=0)
+    notes += [
+        f"link {k + 1} changes its length by {x:.0%}: are the markers in the order pivot to tip, "
+        f"x before y, and in one plane?"
+        for k, x in enumerate(spread)
+        if x > _VARYING
+    ]
+    links = range(1, q.shape[1] + 1)
+    names = ("theta",) if len(links) == 1 else tuple(f"theta{k}" for k in links)
+    columns = tuple(f"angle of link {k}" for k in links)
+    angles = (True,) * len(links)
+    return Coordinates(q, names, columns, angles, lengths, tuple(notes), tuple(warnings))
+
+
+def _columns(table: Table, options: ImportOptions) -> list[str]:
     """x and y columns of all markers; a marker's name stands for its two columns."""
     lower = {x.casefold(): x for x in table.columns}
     refs: list[str] = []
@@ -125,31 +157,3 @@ def marker_columns(table: Table, options: ImportOptions) -> list[str]:
 def _pairs(name: str) -> list[tuple[str, str]]:
     joints = [(f"{{}}{gap}{name}", f"{name}{gap}{{}}") for gap in ("_", ".", " ", "")]
     return [(form.format("x"), form.format("y")) for pair in joints for form in pair]
-
-
-def with_pivot(
-    points: Float[np.ndarray, "N points 2"],
-    rows: Bool[np.ndarray, " N"],
-    options: ImportOptions,
-) -> tuple[Float[np.ndarray, "N more 2"], list[str], list[str]]:
-    """The points with the pivot before them if it is given or fitted on `rows`; notes, warnings."""
-    if not options.pivot:
-        return points, [], []
-    if options.pivot == "fit":
-        found = fit_pivot(points[rows, 0])
-        centre, notes, warnings = found.centre, [found.describe()], found.warnings()
-    else:
-        centre, notes, warnings = np.array(options.pivot), [], []
-    first = np.broadcast_to(centre, (len(points), 1, 2))
-    return np.concatenate([first, points], axis=1), notes, warnings
-
-
-def length_notes(lengths: Float[np.ndarray, "N links"]) -> list[str]:
-    """A note for every link whose length varies."""
-    spread = np.nanstd(lengths, axis=0) / np.nanmean(lengths, axis=0)
-    return [
-        f"link {k + 1} changes its length by {x:.0%}: are the markers in the order pivot to tip, "
-        f"x before y, and in one plane?"
-        for k, x in enumerate(spread)
-        if x > _VARYING
-    ]

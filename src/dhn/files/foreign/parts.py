@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.files.foreign.clean import FEWEST
 from dhn.files.foreign.options import ImportOptions
-from dhn.files.foreign.run import Run
+from dhn.files.foreign.recording import Run
+from dhn.files.foreign.times import FEWEST
 
 WHOLE = "all"
 """The one part of an import that is not split."""

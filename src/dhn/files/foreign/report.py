@@ -1,4 +1,4 @@
-"""The report of an import: every change to the rows, counted and in words."""
+"""The report of an import: every change to the rows, counted, and what looks mistaken."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -7,9 +7,11 @@ from typing import Any, final
 import numpy as np
 
 from dhn.files.foreign.derivative import Filter, differentiate
-from dhn.files.foreign.run import KINDS, RESAMPLED, Run
+from dhn.files.foreign.grid import Plan, stretches
+from dhn.files.foreign.options import TIME_UNITS, ImportOptions
+from dhn.files.foreign.recording import KINDS, RESAMPLED, Run
 from dhn.trajectories.container import Trajectories
-from dhn.trajectories.labels import momentum_label, velocity_label
+from dhn.trajectories.labels import state_labels
 from dhn.trajectories.period import turnover
 
 
@@ -57,8 +59,9 @@ class ImportReport:
         grid += "" if self.chosen_step else ", chosen from the data"
         if self.own_times:
             grid = f"none: the file's own times, about {grid.partition(',')[0]}"
+        source = self.files[0] if len(self.files) == 1 else f"{len(self.files)} files"
         found = [
-            ("read", f"{self.rows} rows, {_count(self.runs, 'run')}, from {_files(self.files)}")
+            ("read", f"{self.rows} rows, {self.runs} run{'s' * (self.runs != 1)}, from {source}")
         ]
         found += [("changed", f"{n} {what}") for what, n in self.changes.items()]
         found.append(("grid", grid))
@@ -83,14 +86,6 @@ class ImportReport:
         return found
 
 
-def _files(files: tuple[str, ...]) -> str:
-    return files[0] if len(files) == 1 else f"{len(files)} files"
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
-
-
 def _percent(noise: float, signal: float) -> str:
     return f"{noise / signal:.2g} of its spread" if signal > 0 else "it never changes"
 
@@ -105,13 +100,13 @@ def count_states(runs: list[Run]) -> dict[str, int]:
 
 def with_labels(data: Trajectories) -> Iterator[tuple[str, np.ndarray, float]]:
     """Label, values and noise of every coordinate and of its velocity or momentum."""
-    label = momentum_label if data.p is not None else velocity_label
-    stated = data.typical_noise
+    labels, stated = state_labels(data.names), data.typical_noise
     noise = np.full((2, data.dim), np.nan) if stated is None else stated
-    for row, (array, name_of) in enumerate(((data.q, str), (data.momenta, label))):
+    for row, key in enumerate(("q", "v" if data.p is None else "p")):
+        array = getattr(data, key)
         if array is not None:
-            for k, name in enumerate(data.names):
-                yield name_of(name), array[..., k], float(noise[row, k])
+            for k, label in enumerate(labels[key]):
+                yield label, array[..., k], float(noise[row, k])
 
 
 def characteristic_period(
@@ -131,3 +126,101 @@ def characteristic_period(
 
     found = [turnover(series(k), angle) for k, angle in enumerate(angles)]
     return min((x for x in found if x), default=float("nan"))
+
+
+_SLOWEST, _FASTEST = 5.0, 1e-6  # s between rows beyond which a clock's unit is doubtful
+_USUAL = (1e-4, 1.0)  # s between rows of most instruments
+_TURNED = 0.75 * np.pi  # rad from zero to the mean of an angle that counts from the top
+_GATHERED = 0.5  # length of the mean of unit vectors above which an angle stays on one side
+
+
+def clock_warnings(step: float, stated: bool, whole: bool) -> list[str]:
+    """Times whose unit is probably not what it was taken for.
+
+    Arguments:
+        step: Sampling step in seconds.
+        stated: Whether the unit was stated rather than taken to be seconds.
+        whole: Whether all times are whole numbers.
+    """
+    rows = f"times advance by {step:.6g} s a row"
+    if step < _FASTEST:
+        return [f"{rows}: is the unit of the times right?"]
+    if stated:
+        return []
+    fits = [x for x in ("ms", "us", "ns") if _USUAL[0] <= step * TIME_UNITS[x] <= _USUAL[1]]
+    if step >= _SLOWEST and fits:
+        return [f"{rows}, read as seconds: if they are in {' or '.join(fits)}, set the time unit"]
+    if whole and abs(step - 1) < 1e-9:
+        return [f"{rows}, in whole numbers: if they count frames, give the sampling rate instead"]
+    return []
+
+
+def velocity_warnings(runs: list[Run], plan: Plan, names: tuple[str, ...]) -> list[str]:
+    """Measured velocities that are not the derivative of the positions: units or columns mixed."""
+    found = []
+    for k, name in enumerate(names):
+        cross, square, other = 0.0, 0.0, 0.0
+        for run in runs:
+            for part in stretches(run.t, plan.step):
+                t, v = run.t[part], run.v[part][:, k]  # type: ignore[index]
+                if len(t) < 12:
+                    continue
+                _, slope, edge = differentiate(t, run.q[part][:, k], t, plan.filters[k])
+                cross += float(np.sum((slope * v)[~edge]))
+                square += float(np.sum(slope[~edge] ** 2))
+                other += float(np.sum(v[~edge] ** 2))
+        if square == 0 or other == 0:
+            continue
+        ratio, agreement = cross / square, cross / np.sqrt(square * other)
+        if abs(agreement) < 0.8:
+            found.append(
+                f"the velocity of {name} does not follow its derivative (correlation "
+                f"{agreement:.2f}): is it the right column, in the right order?"
+            )
+        elif abs(ratio - 1) > 0.15:
+            why = {57.2958: "degrees against radians", 0.01745: "radians against degrees"}
+            why |= {0.001: "time in ms?", 1000.0: "time in ms?", -1.0: "the sign is turned"}
+            hint = next((x for y, x in why.items() if abs(ratio / y - 1) < 0.15), "units?")
+            found.append(f"the velocity of {name} is {ratio:.3g} times its derivative: {hint}")
+    return found
+
+
+def angle_warnings(
+    runs: list[Run],
+    names: tuple[str, ...],
+    angles: tuple[bool, ...],
+    degrees: tuple[bool, ...],
+    options: ImportOptions,
+) -> list[str]:
+    """Coordinates that never move, jump like wrapped angles, or have another unit or zero."""
+    found = []
+    for k, name in enumerate(names):
+        values = [x.q[np.isfinite(x.q[:, k]), k] for x in runs]
+        whole = np.concatenate(values)
+        span = np.ptp(whole)
+        if span == 0:
+            found.append(f"{name} never changes: is it the right column?")
+        jumps = np.concatenate([np.diff(x) for x in values])
+        for turn, kind in ((2 * np.pi, "an angle"), (360.0, "an angle in degrees")):
+            wrapped = np.abs(np.abs(jumps) - turn) < 0.1 * turn
+            if not angles[k] and wrapped.any() and span < 1.05 * turn:
+                found.append(f"{name} jumps by a full turn: if it is {kind}, declare it as one")
+        if degrees[k] and 0 < np.degrees(span) < 2.1 * np.pi:
+            found.append(
+                f"{name} covers only {np.degrees(span):.3g} degrees: if the file is in radians, "
+                f"do not declare degrees"
+            )
+        if angles[k]:
+            zero = options.zero[k] if options.zero else 0.0
+            found += _rest_warning(name, whole, degrees[k], zero)
+    return found
+
+
+def _rest_warning(name: str, q: np.ndarray, degrees: bool, zero: float) -> list[str]:
+    mean = np.mean(np.exp(1j * q))
+    if abs(mean) < _GATHERED or abs(np.angle(mean)) < _TURNED:
+        return []
+    return [
+        f"{name} moves about {np.angle(mean):.3g} rad, half a turn from zero: if it is a pendulum "
+        f"that hangs there at rest, set zero to {zero + (180 if degrees else np.pi):.9g}"
+    ]

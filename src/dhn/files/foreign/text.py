@@ -1,15 +1,14 @@
 """Text files as instruments write them: separators, headers, units and faults of all kinds."""
 
 import csv
-import dataclasses
 import re
+from collections import Counter
 from pathlib import Path
-from typing import final
 
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.files.foreign.source import Source
+from dhn.files.foreign.recording import Source
 from dhn.files.table import Table
 from dhn.printable import printable
 
@@ -33,13 +32,16 @@ def load_text(path: Path) -> Source:
     if first is None:
         raise UserError("it holds no line of numbers; expected one line a state below the header.")
     separator = _separator(lines[first])
-    body = _Body.of(lines, first, separator)
+    dropped, notes = Counter[str](), set[str]()
+    rows, numbers = _rows(lines, first, separator, dropped)
+    columns = [_column(list(x), separator, notes) for x in zip(*rows, strict=True)]
+    if columns and isinstance(columns[-1], list) and not any(columns[-1]):
+        columns.pop()  # a separator at the end of every line
     header = [printable(line) for line in lines[:first]]
-    names, units, warnings = _header(header, separator, body.width)
-    table = Table(
-        dict(zip(names, body.columns, strict=True)), row=lambda i: f"line {body.numbers[i]}"
-    )
-    return Source(path.stem, table, units, tuple(body.notes), tuple(warnings), body.dropped)
+    names, units, warnings = _header(header, separator, len(columns))
+    found = dict(zip(names, columns, strict=True))
+    table = Table(found, row=lambda i: f"line {numbers[i]}")
+    return Source(path.stem, table, units, tuple(sorted(notes)), tuple(warnings), dropped)
 
 
 def _decode(path: Path) -> str:
@@ -103,48 +105,30 @@ def _separator(line: str) -> str | None:
     return ","
 
 
-@final
-@dataclasses.dataclass(frozen=True)
-class _Body:
-    """The columns of numbers, and what was left out."""
-
-    columns: list[np.ndarray | list[str]]
-    numbers: list[int]
-    width: int
-    notes: list[str]
-    dropped: dict[str, int]
-
-    @classmethod
-    def of(cls, lines: list[str], first: int, separator: str | None) -> "_Body":
-        rows, numbers, dropped = [], [], {}
-        header = {line.strip() for line in lines[:first] if line.strip()}
-        last = max(i for i, line in enumerate(lines) if line.strip())
-        width = len(_cells(lines[first], separator))
-        for i in range(first, len(lines)):
-            line = lines[i]
-            if not line.strip() or _COMMENT.match(line) or line.strip() in header:
-                if line.strip() in header or _COMMENT.match(line):
-                    _count(dropped, "header or comment lines between the data")
-                continue
-            cells = _cells(line, separator)
-            if len(cells) != width:
-                if len(cells) < width and i == last and len(rows) > 1:
-                    _count(dropped, "last line cut short")
-                    continue
-                raise UserError(_ragged(i, line, cells, width, separator))
+def _rows(
+    lines: list[str], first: int, separator: str | None, dropped: Counter[str]
+) -> tuple[list[list[str]], list[int]]:
+    """The cells of every line of data, and the numbers of these lines."""
+    rows, numbers = [], []
+    header = {line.strip() for line in lines[:first] if line.strip()}
+    last = max(i for i, line in enumerate(lines) if line.strip())
+    width = len(_cells(lines[first], separator))
+    for i in range(first, len(lines)):
+        line = lines[i]
+        if not line.strip():
+            continue
+        if _COMMENT.match(line) or line.strip() in header:
+            dropped["header or comment lines between the data"] += 1
+            continue
+        cells = _cells(line, separator)
+        if len(cells) < width and i == last and len(rows) > 1:
+            dropped["last line cut short"] += 1
+        elif len(cells) != width:
+            raise UserError(_ragged(i, line, cells, width, separator))
+        else:
             rows.append(cells)
             numbers.append(i + 1)
-        columns: list[np.ndarray | list[str]] = []
-        notes: list[str] = []
-        for k, cells in enumerate(zip(*rows, strict=True)):
-            columns.append(_column(list(cells), separator, k, notes))
-        if columns and isinstance(columns[-1], list) and not any(columns[-1]):
-            columns.pop()  # a separator at the end of every line
-        return cls(columns, numbers, len(columns), sorted(set(notes)), dropped)
-
-
-def _count(counts: dict[str, int], reason: str) -> None:
-    counts[reason] = counts.get(reason, 0) + 1
+    return rows, numbers
 
 
 def _ragged(i: int, line: str, cells: list[str], width: int, separator: str | None) -> str:
@@ -163,9 +147,7 @@ def _ragged(i: int, line: str, cells: list[str], width: int, separator: str | No
     )
 
 
-def _column(
-    cells: list[str], separator: str | None, k: int, notes: list[str]
-) -> np.ndarray | list[str]:
+def _column(cells: list[str], separator: str | None, notes: set[str]) -> np.ndarray | list[str]:
     """Numbers if all cells are; else the cells as they are, judged when the column is used."""
     try:
         array = np.array(cells, dtype=np.float64)
@@ -180,7 +162,7 @@ def _column(
         if cell.casefold() in _MISSING:
             values.append(np.nan)
         elif separator != "," and _COMMA_DECIMAL.fullmatch(cell):
-            notes.append("decimal commas were read as points")
+            notes.add("decimal commas were read as points")
             values.append(float(cell.replace(",", ".")))
         elif _is_number(cell):
             values.append(float(cell))
