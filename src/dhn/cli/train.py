@@ -9,6 +9,7 @@ import tyro
 
 from dhn.checks import seconds
 from dhn.cli.arguments import Data, Json, PositiveInt, Seed, named_values
+from dhn.cli.outputs import refuse_twice
 from dhn.cli.result import Console, Result
 from dhn.cli.simulate import NamedRanges, named_ranges
 from dhn.cli.sources import describe, sibling
@@ -96,14 +97,18 @@ def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
 
     from dhn.cli.asking import use_cache
     from dhn.estimator import DHN, wants_mechanics
-    from dhn.estimator.storage import check_run_folder
+    from dhn.estimator.storage import check_begun, check_run_folder
     from dhn.files import read
     from dhn.training.devices import is_first_process
 
     use_cache()
     train, data = _opened(args.data, files)
     check_run_folder(args.output, args.resume)
+    if args.resume and is_first_process():
+        check_begun(args.output)
     held = _validation(args) if is_first_process() else None
+    if held is not None:
+        refuse_twice((args.data, held))
     kept = None if held is None else read(held)
     named = None if held is None or kept is None else (held, kept)
     notes = []

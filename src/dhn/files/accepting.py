@@ -150,6 +150,8 @@ def _remembered(kept: Mapping[str, Any], given: list[tuple[str, str]], there: se
 
 def _table(frame: "pandas.DataFrame", time: str, trajectory: str) -> Table:
     """The frame's columns, named index levels included."""
+    if type(frame).__name__ != "DataFrame":  # pandas need not be here
+        raise UserError(f"expected a pandas DataFrame; got {type(frame).__name__}.")
     levels = [x for x in frame.index.names if x is not None and x not in frame.columns]
     frame = frame.reset_index(level=levels) if levels else frame
     labels = [str(x) for x in frame.columns]

@@ -96,6 +96,8 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     rows = sum(len(run) for x in mapped for run in x.runs) + counts.pop("lines", 0)
     momenta, names = _momenta(first.names, options)
     angles, degrees = angle_flags(names, mapped, options, momenta)
+    if options.wrapped and not any(angles):
+        raise UserError("wrapped is about angles, and no coordinate is one; name them (angles).")
     units = coordinate_units(first, names, angles, degrees)
 
     runs = _clean_runs(mapped, degrees, options, counts)
@@ -110,6 +112,12 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     plan = held_plan = make_plan(training, options)
     if options.smooth and len(parts) > 1:  # forecasts are measured against measurements
         held_plan = make_plan(training, options.model_copy(update={"smooth": False}))
+    longest = max(x.t[-1] - x.t[0] for x in training)
+    if plan.dt * (FEWEST - 1) > longest * (1 + 1e-6):
+        raise UserError(
+            f"a time step (dt) of {plan.dt:g} s leaves fewer than {FEWEST} states of the longest "
+            f"run, which takes {longest:g} s; give a smaller one."
+        )
     whole = all((x.t == np.round(x.t)).all() for x in training)
     warnings += clock_warnings(plan.step, first.unit_stated, whole)
     if options.system is None and not options.mass and plan.velocity_filters:
