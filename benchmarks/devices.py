@@ -21,10 +21,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
 from cases import CONTEXT, default_sized, recipe, states
 from dhn.models.dhn import DHNModel
 from dhn.training.devices import Devices, replicated
+from dhn.training.pools import Pooling
 from dhn.training.step import Run, TrainingData, initial_state, run_steps
 from growth import peak_megabytes
 from timing import arguments, report
@@ -61,10 +63,13 @@ def one_process(rank: int, processes: int, port: int, seconds: float) -> dict:
     place = jnp.arange(TRAJECTORIES * steps)
     windows = jnp.stack([place // steps, place % steps], axis=1).astype(jnp.int32)
     numbers = (jnp.zeros((), jnp.int32), jnp.asarray(1_000_000, jnp.int32))
-    arrays = TrainingData(data, (windows,), (jnp.asarray(len(windows), jnp.int32),))
+    mine = slice(*devices.rows(TRAJECTORIES))
+    data = jax.tree.map(lambda x: devices.by_rows(np.asarray(x)[mine], TRAJECTORIES), data)
     static = eqx.partition(model, eqx.is_inexact_array)[1]
-    static, arrays, numbers = replicated(devices.mesh, (static, arrays, numbers))
-    run = Run(static, arrays, training, *numbers, devices.mesh)
+    count = jnp.asarray(len(windows), jnp.int32)
+    static, windows, count, numbers = replicated(devices.mesh, (static, windows, count, numbers))
+    arrays = TrainingData(data, (windows,), (count,))
+    run = Run(static, arrays, training, numbers[0], numbers[1], devices.mesh)
     state = devices.placed(initial_state(model, TRAJECTORIES, training))
 
     def many():
@@ -80,13 +85,17 @@ def one_process(rank: int, processes: int, port: int, seconds: float) -> dict:
         jax.block_until_ready(state)
         best = min(best, (time.perf_counter() - started) / STEPS)
         cpu = min(cpu, (time.process_time() - used) / STEPS)
-    book = sum(x.addressable_data(0).nbytes for x in jax.tree.leaves(state.codebook))
+    book, held = (
+        sum(x.addressable_data(0).nbytes for x in jax.tree.leaves(tree))
+        for tree in (state.codebook, data)
+    )
     moved = collective_bytes(compiled.as_text())
     weights = sum(x.nbytes for x in jax.tree.leaves(state.weights))
     return {
         "processes": processes, "step_ms": 1e3 * best, "step_cpu_ms": 1e3 * cpu,
         "collectives": moved.pop("count"), "moved_kb": sum(moved.values()) / 1e3,
-        "weights_kb": weights / 1e3, "codebook_mb": book / 1e6, "peak_mb": peak_megabytes(),
+        "weights_kb": weights / 1e3, "codebook_mb": book / 1e6,
+        "data_mb": held / 1e6, "peak_mb": peak_megabytes(),
     }  # fmt: skip
 
 
@@ -111,13 +120,18 @@ def larger(row: dict, one: dict, hosts: int, trajectories: float) -> dict:
     """What `hosts` hosts and so many trajectories would need, by the formula of docs/cluster.md."""
     exchange = 2 * (hosts - 1) / hosts * 1e3 * row["moved_kb"] / NETWORK
     exchange += row["collectives"] * 2 * math.log2(max(hosts, 2)) * LATENCY
-    compute = 1e-3 * one["step_cpu_ms"] / hosts
+    step = 1e-3 * one["step_cpu_ms"] / hosts + exchange
     code = one["codebook_mb"] * 1e6 / TRAJECTORIES
     number = 2 * CONTEXT.dim * 129 * 8 + 129
+    # Every host holds a pool of its own size, so that a pool of all hosts is `hosts` times larger.
+    pools = trajectories / (Pooling().trajectories * hosts)
+    steps = pools * Pooling().steps
     return {
-        "hosts": hosts, "trajectories": trajectories, "compute_ms": 1e3 * compute,
-        "exchange_ms": 1e3 * exchange, "codebook_gb_a_host": trajectories * code / hosts / 1e9,
-        "disk_tb": trajectories * number / 1e12,
+        "hosts": hosts, "trajectories": trajectories,
+        "compute_ms": one["step_cpu_ms"] / hosts, "exchange_ms": 1e3 * exchange,
+        "codes_gb": trajectories * code / 1e9, "disk_tb": trajectories * number / 1e12,
+        "read_mb_s_a_host": Pooling().trajectories * number / (Pooling().steps * step) / 1e6,
+        "steps_of_one_pass": steps, "hours_of_one_pass": steps * step / 3600,
     }  # fmt: skip
 
 

@@ -14,7 +14,8 @@ second call and of the first one, by the processor and (in brackets) by the cloc
 the first call is in a new process without compiled programs. The second table compares the smoother
 with the paper's denoising, for a model of the preset `blocks`.
 
-Models and one JSON file a cell are kept in FOLDER; a run that was interrupted goes on.
+Models and one JSON file a cell are kept in FOLDER; a run that was interrupted goes on, and
+`--so-far` prints the table of what is there.
 """
 
 import argparse
@@ -146,12 +147,12 @@ def coverage(model: dhn.DHN, asked: Trajectories, posterior, test: Trajectories)
     if not hidden.any():
         truth, part = scaler.transform_p(test.p), slice(d, 2 * d)
         hidden = np.ones(truth.shape, bool)
-    states, deviation = posterior.states[..., part], posterior.deviation[..., part]
     seen = np.concatenate([asked.known_q] * 2, axis=-1)
     chosen = bands_for(model.trained, ask(model.trained, asked))
     share = {}
     for name, bands in (("bare", Bands.gaussian()), ("calibrated", chosen)):
-        levels = bands.quantiles(states, deviation, horizons(seen))
+        levels = bands.quantiles(posterior.states, posterior.deviation, horizons(seen))
+        levels = {level: x[..., part] for level, x in levels.items()}
         inside = [(levels[a] <= truth) & (truth <= levels[1 - a]) for a in (0.25, 0.05)]
         share[name] = [float(x[hidden].mean()) for x in inside]
     return share
@@ -335,6 +336,7 @@ def main() -> None:
     parser.add_argument("--budget", default="1m")
     parser.add_argument("--keep", type=Path, required=True, help="folder for models and results")
     parser.add_argument("--fresh", action="store_true", help="each cell in a new process")
+    parser.add_argument("--so-far", action="store_true", help="only print what FOLDER has")
     parser.add_argument("--cell", nargs=4, help="one cell: system, seed, task, preset")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -342,6 +344,9 @@ def main() -> None:
     if args.cell is not None:
         system, seed, name, preset = args.cell
         cell(args.keep, args.budget, system, int(seed), name, preset)
+        return
+    if args.so_far:
+        table([json.loads(file.read_text()) for file in args.keep.glob("*-default-*.json")])
         return
     rows, compared = [], []
     for seed in range(args.seeds):

@@ -33,7 +33,7 @@ ROOMS = (
     "reproduction",
     "cli",
 )
-ANYWHERE = ("checks", "errors", "memory", "printable")
+ANYWHERE = ("checks", "errors", "kept", "memory", "printable")
 # What `simulate` returns, so that systems need it, although data comes after systems.
 CONTAINER = "dhn.trajectories.container"
 

@@ -11,9 +11,12 @@ from dhn.blocks import (
     NoiseLevel,
     StateBlock,
     corrupt,
+    corrupt_nearby,
+    draw_any_level,
     draw_noise_level,
     no_noise,
     noise_levels,
+    rung_above,
     select,
 )
 
@@ -108,3 +111,43 @@ def test_single_precision_stays_single_where_double_is_allowed():
         level = draw_noise_level(jr.key(0), random_known(), 10, "float32")
         assert level.q.dtype == jnp.float32
         assert corrupt(jr.key(0), random_states("float32"), level).q.dtype == jnp.float32
+
+
+def test_any_level_is_uniform_and_told_as_the_rung_above():
+    """Rounding up keeps 0 for clean tokens alone; rounding to the nearest would not."""
+    known = random_known()
+    level = draw_any_level(jr.key(0), known)
+    for drawn, told, is_known in zip(level, rung_above(level, 10), known, strict=True):
+        drawn, told, is_known = (np.asarray(x) for x in (drawn, told, is_known))
+        np.testing.assert_array_equal(told == 0, is_known)
+        np.testing.assert_array_equal(drawn == 0, is_known)
+        above = told - drawn
+        assert (above >= -1e-6).all() and (above < 0.1).all()
+        np.testing.assert_allclose(told * 10, np.rint(told * 10), atol=1e-5)
+        # Uniform in (0, 1]: mean 1/2, variance 1/12, of about 600 draws.
+        assert abs(drawn[~is_known].mean() - 0.5) < 0.06
+        assert abs(drawn[~is_known].var() - 1 / 12) < 0.02
+
+
+def test_nearby_states_move_where_unknown_by_the_told_size():
+    """`level = σ / (1 + σ)` gives σ back, and the moves have that size, in typical changes."""
+    states, known, change = random_states(), random_known(), 0.5
+    moved, level, weight = corrupt_nearby(jr.key(2), states, known, change)
+    sizes = []
+    for x, y, alpha, is_known in zip(states, moved, level, known, strict=True):
+        x, y, alpha, is_known = (np.asarray(a) for a in (x, y, alpha, is_known))
+        np.testing.assert_array_equal(x[is_known], y[is_known])
+        np.testing.assert_array_equal(alpha == 0, is_known)
+        sigma = alpha / (1 - alpha)
+        assert (sigma[~is_known] > 0.0099).all() and (sigma[~is_known] < 1.0001).all()
+        unit = ((y - x) / change)[~is_known] / sigma[~is_known][:, None]
+        # About 1,200 standard normal draws.
+        assert abs(unit.mean()) < 0.15 and abs(unit.var() - 1) < 0.2
+        sizes.append(np.where(is_known, np.nan, sigma))
+    # One size a window, log-uniform from 0.01 to 1, which also weights the window's loss.
+    of_window = np.concatenate(sizes, axis=1)
+    some = np.isfinite(of_window).any(axis=1)
+    lowest, highest = np.nanmin(of_window[some], axis=1), np.nanmax(of_window[some], axis=1)
+    np.testing.assert_allclose(lowest, highest, rtol=1e-4)
+    assert abs(np.log10(highest).mean() + 1) < 0.15
+    np.testing.assert_allclose(np.asarray(weight)[some], (1 + highest / 0.01) ** -2.0, rtol=1e-3)

@@ -1,18 +1,26 @@
 #!/usr/bin/env bash
 # Starts a real one-node SLURM (Debian's slurm-wlm and munge), for tests and the tutorial.
 #
-#   tests/cluster/start_slurm.sh FOLDER [PARTITION_TIME]   starts it; state and logs go to FOLDER
-#   tests/cluster/start_slurm.sh --stop FOLDER             ends what the first call started
+#   tests/cluster/start_slurm.sh FOLDER [PID]    starts it; state and logs go to FOLDER; it ends
+#                                                with the process PID, however that ends
+#   tests/cluster/start_slurm.sh --stop FOLDER   ends its jobs and what the first call started
 #
 # Afterwards: export SLURM_CONF=FOLDER/slurm.conf. Exits with 1 and one line if it cannot start.
 set -u
 
 fail() { echo "no SLURM: $1" >&2; exit 1; }
 
-if [ "${1:-}" = --stop ]; then
+stop() {
+  export SLURM_CONF="$1/slurm.conf"
+  timeout 10 scancel --user="$(id -un)" 2>/dev/null
+  for _ in $(seq 20); do [ -z "$(timeout 5 squeue -h 2>/dev/null)" ] && break; sleep 0.5; done
   for name in slurmctld slurmd munged; do
-    [ -f "$2/$name.pid" ] && kill "$(cat "$2/$name.pid")" 2>/dev/null
+    [ -f "$1/$name.pid" ] && kill "$(cat "$1/$name.pid")" 2>/dev/null
   done
+}
+
+if [ "${1:-}" = --stop ]; then
+  stop "$(realpath -m "$2")"
   exit 0
 fi
 
@@ -64,12 +72,15 @@ JobRequeue=1
 KillWait=5
 MinJobAge=3600
 InactiveLimit=0
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
-PartitionName=main Nodes=$host Default=YES MaxTime=${2:-INFINITE} State=UP OverSubscribe=NO
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc --all) State=UNKNOWN
+PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
 CONF
 export SLURM_CONF="$folder/slurm.conf"
 slurmctld -f "$SLURM_CONF" || fail "slurmctld: see $folder/slurmctld.log"
 slurmd -f "$SLURM_CONF" || fail "slurmd: see $folder/slurmd.log"
+if [ -n "${2:-}" ]; then
+  (while kill -0 "$2" 2>/dev/null; do sleep 1; done; stop "$folder") </dev/null >/dev/null 2>&1 &
+fi
 for _ in $(seq 60); do
   case "$(sinfo -h -o %T 2>/dev/null)" in idle* | mixed* | alloc*) echo "$SLURM_CONF"; exit 0 ;; esac
   sleep 0.5

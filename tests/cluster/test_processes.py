@@ -11,12 +11,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from on_processes import STATES, TRAJECTORIES, oscillators
 
 from dhn.cli import main
 from dhn.cli.processes import Peers, find_peers
 from dhn.errors import UserError
 from dhn.files import write
+from dhn.files.stored import writing
 from dhn.systems import simulate
 
 OPTIONS = ["--set", "width=16", "--set", "batch_size=64", "--validation", "none"]
@@ -82,6 +85,55 @@ def test_two_processes_give_the_losses_of_one(data, tmp_path, capsys):
     assert main(["inspect", str(data), "--json"]) == 0
     assert main(["forecast", str(tmp_path / "two"), str(data), "-o", str(tmp_path / "f.csv"),
                  "--observe", "16", "--steps", "8"]) == 0  # fmt: skip
+
+
+SCRIPT = Path(__file__).parent / "on_processes.py"
+
+
+def train_small(folder: Path, processes: int, kind: str) -> list[dict]:
+    """What each of so many processes printed."""
+    address = f"127.0.0.1:{free_port()}"
+    started = [
+        subprocess.Popen(
+            [sys.executable, SCRIPT, folder, address, str(processes), str(rank), kind],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for rank in range(processes)
+    ]  # fmt: skip
+    found = finish(started)
+    assert [code for code, _, _ in found] == [0] * processes, found
+    return [json.loads(said.splitlines()[-1]) for _, said, _ in found]
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_each_process_reads_its_rows(tmp_path, kind):
+    """1536 trajectories in 2048 rows, or pools of 1024 rows; each process has a half."""
+    with writing(tmp_path / "data.zarr", chunk=64) as store:
+        store.append(oscillators(TRAJECTORIES, STATES))
+    (one,) = train_small(tmp_path, 1, kind)
+    two = train_small(tmp_path, 2, kind)
+    assert two[0]["losses"] == two[1]["losses"] and len(one["losses"]) == 40
+    np.testing.assert_allclose(two[0]["losses"], one["losses"], rtol=2e-4)
+    np.testing.assert_allclose(two[0]["codes"], one["codes"], rtol=1e-2, atol=1e-3)
+    assert two[0]["validation"] == pytest.approx(one["validation"], rel=2e-4)
+    pools = 1 if kind == "memory" else 3  # another one may have been read ahead
+    rows = [
+        [{row for span in spans for row in range(*span)} for spans in x["read"][:pools]]
+        for x in (one, *two)
+    ]
+    for all_rows, first, second in zip(*rows, strict=True):
+        assert len(first) == (1024 if kind == "memory" else 512)
+        assert len(second) == 512 and first | second == all_rows
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_two_processes_keep_a_budget_together(tmp_path):
+    first, second = train_small(tmp_path, 2, "budget")
+    assert first["steps"] == second["steps"] > 0
+    assert first["losses"] == second["losses"]
 
 
 @pytest.mark.slow

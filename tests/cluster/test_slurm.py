@@ -24,13 +24,12 @@ def slurm(tmp_path_factory):
     """A running SLURM, with SLURM_CONF set."""
     pytest.importorskip("submitit", reason="the extra dhn[slurm] is not installed")
     folder = tmp_path_factory.mktemp("slurm")
-    started = subprocess.run([START, folder], capture_output=True, text=True)
+    started = subprocess.run([START, folder, str(os.getpid())], capture_output=True, text=True)
     if started.returncode:
         pytest.skip(started.stderr.strip() or "SLURM cannot be started here")
     before = os.environ.get("SLURM_CONF")
     os.environ["SLURM_CONF"] = started.stdout.strip()
     yield folder
-    subprocess.run(["scancel", "--user=root"])
     subprocess.run([START, "--stop", folder])
     os.environ.pop("SLURM_CONF")
     if before is not None:

@@ -98,6 +98,7 @@ def write_data(folder: Path) -> None:
         "same.csv": b"t,q\n0,1\n0,2\n", "timeless.csv": b"q\n1\n2\n",
         "nameless.csv": b"0,1\n1,2\n2,3\n", "escape.csv": b"t,\x1b[31mq\n0,1\n1,2\n",
         "null.py": b"x = 1\0\n", "latin.py": b"x = '\xff'\n", "memory.py": b"raise MemoryError\n",
+        "pos.csv": b"t,q\n" + b"".join(b"%g,%g\n" % (k / 20, np.cos(k / 7)) for k in range(100)),
         "recursive.py": b"import recursive\nrecursive.nothing\n",
     }  # fmt: skip
     vector = (

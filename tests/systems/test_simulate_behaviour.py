@@ -156,7 +156,10 @@ ERRORS = {
         r"times must have shape \(T,\) or \(8, T\).*got \(3, 4\)",
     ),
     "times and steps": (lambda: run(times=[0.0, 1.0]), r"give times, or time_step and steps"),
-    "time step": (lambda: run(time_step=-0.1), r"time_step must be positive; got -0.1"),
+    "time step": (
+        lambda: run(time_step=-0.1),
+        r"time_step must be between .*; got -0.1",
+    ),
     "no trajectories": (
         lambda: run(trajectories=0),
         r"trajectories must be a whole number of at least 1; got 0",

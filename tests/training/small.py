@@ -5,9 +5,11 @@ import numpy as np
 
 from dhn.models import DHNConfig, DHNModel, NetworkConfig
 from dhn.training.config import TrainingConfig
-from dhn.training.prepare import make_context
+from dhn.training.devices import Devices
+from dhn.training.prepare import bucket, make_context, place_states, prepare, scaled_part
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
+from dhn.trajectories.segments import code_rows
 
 SMALL = DHNConfig(network=NetworkConfig(width=8, depth=1), latent_size=2)
 
@@ -32,3 +34,11 @@ def problem(data: Trajectories | None = None, config: DHNConfig = SMALL, seed: i
     data = oscillators() if data is None else data
     scaler = Scaler.fit(data)
     return DHNModel.build(config, make_context(data, scaler), jax.random.key(seed)), data, scaler
+
+
+def prepared(data: Trajectories, scaler: Scaler, shapes, precision="float32", usable=None):
+    """The arrays that steps on these trajectories read, on one device."""
+    rows = bucket(len(data))
+    part = scaled_part(data, scaler, precision, rows)
+    states, known = place_states(part, rows, len(data), Devices())
+    return prepare(states, known if usable is None else usable, shapes, code_rows(data))

@@ -42,7 +42,7 @@ def test_a_pool_is_trained_on_as_the_same_trajectories_in_memory(stored, tmp_pat
     disk = fit(model, some, scaler, recipe(), stored=stored, pooling=pooling, **options)
     assert losses(disk) == losses(memory) and len(losses(disk)) > 3
     np.testing.assert_array_equal(disk.codes, memory.codes)
-    assert disk.trajectories.equals(stored.chunks(first))
+    assert disk.chunks == first
 
 
 def test_every_chunk_comes_once_before_any_comes_again(stored, tmp_path):
@@ -67,7 +67,7 @@ def test_codes_of_all_trajectories_are_kept(stored, tmp_path):
     )  # fmt: skip
     table = np.fromfile(run / FILE, np.float32).reshape(44, 7)
     assert (table[:, -1] > 0).all()  # three pools of two chunks each
-    rows = [int(x) for x in found.trajectories.ids]
+    rows = [int(x) for x in stored.chunks(found.chunks).ids]
     np.testing.assert_array_equal(table[rows, :2], found.codes)
 
 
@@ -102,7 +102,7 @@ def test_a_killed_run_goes_on_exactly(stored, tmp_path, monkeypatch, moment, whe
     monkeypatch.setattr(Session, where, original)
     again = train(tmp_path / "again")
     np.testing.assert_array_equal(again.codes, whole.codes)
-    assert again.trajectories.ids == whole.trajectories.ids
+    assert again.chunks == whole.chunks
     for name in ("step-000000050.safetensors", "best.safetensors"):
         states = [
             load_arrays(tmp_path / x / name, "training checkpoint")[1] for x in ("whole", "again")
@@ -138,8 +138,9 @@ def test_the_estimator_learns_from_disk(tmp_path, monkeypatch):
     again = dhn.load(tmp_path / "run")
     assert len(again.trained.codes) == 48
 
-    with pytest.raises(UserError, match="leave start out"):
-        dhn.DHN(model.config).fit(stored, steps=1, start=model)
+    warm = dhn.DHN(model.config).fit(stored, steps=1, start=model).trained
+    assert warm.scaler == model.trained.scaler and warm.summary["kept"] == 48
+    assert warm.summary["validation"] < 2 * summary["validation"]
     noisy = data.replace(noise=np.full((2, 1), 0.1))
     with writing(tmp_path / "noisy.zarr", chunk=16) as store:
         store.append(noisy)

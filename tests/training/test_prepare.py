@@ -2,13 +2,13 @@ import jax
 import jax.random as jr
 import numpy as np
 import pytest
-from small import oscillators
+from small import oscillators, prepared
 
 from dhn.errors import UserError
 from dhn.models import DHNConfig, DHNModel, NetworkConfig, WindowShape
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
-from dhn.training.prepare import bucket, make_context, prepare, typical_changes
+from dhn.training.prepare import bucket, make_context, typical_changes
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 
@@ -21,7 +21,7 @@ def test_states_are_scaled_padded_and_finite():
     q[2, 7:9] = np.nan
     data = data.replace(q=q, known=known)
     scaler = Scaler.fit(data)
-    found = prepare(data, scaler, [WindowShape(2), WindowShape(3, 4)])
+    found = prepared(data, scaler, [WindowShape(2), WindowShape(3, 4)])
     assert found.states.q.shape == (1024, 20, 1) and found.states.q.dtype == np.float32
     assert np.isfinite(found.states.q).all() and np.isfinite(found.states.p).all()
     assert np.all(found.states.q[5:] == 0)
@@ -38,7 +38,7 @@ def test_states_are_scaled_padded_and_finite():
 def test_precision_is_as_asked():
     data = oscillators(3)
     with jax.enable_x64(True):
-        found = prepare(data, Scaler.fit(data), [WindowShape(2)], "float64")
+        found = prepared(data, Scaler.fit(data), [WindowShape(2)], "float64")
         assert found.states.p.dtype == np.float64
 
 
@@ -107,7 +107,7 @@ def test_velocities_stand_in_for_momenta():
     data = oscillators()
     as_velocity = data.replace(v=data.p, p=None)
     scaler = Scaler.fit(as_velocity)
-    found = prepare(as_velocity, scaler, [WindowShape(2)])
+    found = prepared(as_velocity, scaler, [WindowShape(2)])
     np.testing.assert_allclose(found.states.p[0], scaler.transform_p(data.p)[0], rtol=1e-6)
 
 

@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small import oscillators, problem, recipe
+from small import oscillators, prepared, problem, recipe
 
 from dhn.codes.autodecode import CodePrior
 from dhn.models import DHNConfig, NetworkConfig, WindowShape
 from dhn.training import session as session_module
+from dhn.training.devices import Devices
 from dhn.training.fit import fit
-from dhn.training.prepare import prepare
 from dhn.training.step import TrainState
 from dhn.training.storage import load_arrays
 from dhn.training.validation import Validator, _of_full_rank, choose_split
@@ -101,8 +101,8 @@ def test_validation_never_sees_training_windows():
     codes = jnp.zeros((1024, 2))
 
     def loss(data):
-        arrays = prepare(data, scaler, TWO, "float32", split.train)
-        return Validator(data, scaler, TWO, split, arrays, "float32", 0).loss(model, codes)
+        arrays = prepared(data, scaler, TWO, usable=split.train)
+        return Validator(data.complete, TWO, split, arrays, 0, Devices()).loss(model, codes)
 
     spoiled = np.where(split.train[..., None], 7.0, data.q)
     assert loss(data) == loss(data.replace(q=spoiled))

@@ -6,14 +6,13 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from small import oscillators, problem, recipe
+from small import oscillators, prepared, problem, recipe
 
 from dhn.blocks import cut_windows
 from dhn.codes.codebook import CodebookState, update_all
 from dhn.models import DHNConfig, NetworkConfig, WindowShape
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
-from dhn.training.prepare import prepare
 from dhn.training.step import (
     count_pieces,
     draw_trajectories,
@@ -38,7 +37,7 @@ def data_with_a_short_one():
 @pytest.fixture(scope="module")
 def arrays():
     data = data_with_a_short_one()
-    return prepare(data, Scaler.fit(data), SHAPES)
+    return prepared(data, Scaler.fit(data), SHAPES)
 
 
 def test_a_batch_holds_every_window_of_its_trajectories(arrays):
@@ -93,7 +92,7 @@ def test_stages_with_different_numbers_of_windows_are_chunked_together():
         spacings=(2, 1),
     )
     model, data, scaler = problem(config=config)
-    arrays = prepare(data, scaler, model.window_shapes)
+    arrays = prepared(data, scaler, model.window_shapes)
     picks = draw_trajectories(jr.key(0), arrays, 4, jnp.asarray(0))
     windows = tuple(
         cut_windows(arrays.states, pick[:, 0], pick[:, 1], *shape)
@@ -114,7 +113,7 @@ def test_training_on_whole_trajectories_learns_and_counts_its_windows():
     first, last = result.history[0]["loss"], result.history[-1]["loss"]
     assert last < 0.4 * first
     model, data, scaler = problem()
-    assert windows_per_step(prepare(data, scaler, model.window_shapes), training) == (6 * 23,)
+    assert windows_per_step(prepared(data, scaler, model.window_shapes), training) == (6 * 23,)
 
 
 def test_dense_codes_follow_optax_with_the_penalty():

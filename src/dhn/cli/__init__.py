@@ -113,7 +113,7 @@ def _dispatch(argv: list[str]) -> int:
     from dhn.cli.logs import logging_to
     from dhn.cli.outputs import refuse_overwriting_inputs
 
-    refuse_overwriting_inputs(args)
+    refuse_overwriting_inputs(args, common.log)
     with logging_to(common.log, verbose=common.verbose, argv=argv):
         result = module.run(args)
         result.show(as_json=args.json)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 from dhn.checks import seconds
 from dhn.errors import UserError
@@ -15,7 +15,7 @@ from dhn.errors import UserError
 if TYPE_CHECKING:
     from dhn.jobs.executor import AbstractExecutor
 
-# Ranges are told by `annotated_types`, which pydantic checks: importing pydantic itself would
+# Ranges are stated by `annotated_types`, which pydantic checks: importing pydantic itself would
 # take a third of the time in which `dhn --help` answers.
 PositiveInt = Annotated[int, Ge(1)]
 Positive = Annotated[float, Gt(0), Lt(math.inf)]
@@ -82,7 +82,9 @@ Executor = Annotated[
     tyro.conf.arg(help="Processes of this machine, or job arrays of a SLURM cluster."),
 ]
 Workers = Annotated[
-    PositiveInt, tyro.conf.arg(metavar="INT", help="Local processes, of one thread each.")
+    PositiveInt,
+    Le(4096),
+    tyro.conf.arg(metavar="INT", help="Local processes, of one thread each."),
 ]
 Partition = Annotated[
     str | None, tyro.conf.arg(metavar="NAME", help="Partition of the SLURM jobs.")

@@ -30,7 +30,9 @@ def use_cache() -> None:
     cannot be kept, so that failures inside them become NaN. Those are looked for where they may
     arise (`simulate`).
     """
-    os.environ.setdefault("EQX_ON_ERROR", "nan")
+    from dhn.kept import keep
+
+    keep()
     import jax
 
     if jax.config.values.get("jax_compilation_cache_dir") is None:

@@ -1,7 +1,9 @@
 """`dhn bench`: how fast this machine trains, fits codes and forecasts."""
 
 import dataclasses
-from typing import Any, final
+from typing import Annotated, Any, final
+
+from annotated_types import Le
 
 from dhn.cli.arguments import Json, PositiveInt, Seed
 from dhn.cli.result import Console, Result
@@ -19,7 +21,7 @@ class Arguments:
 
     preset: str = "default"
     """default, paper, paired or transformer."""
-    steps: PositiveInt = 300
+    steps: Annotated[PositiveInt, Le(10**9)] = 300
     """Training steps to time."""
     trajectories: PositiveInt = 200
     """New trajectories to complete from 16 states."""

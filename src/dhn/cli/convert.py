@@ -7,7 +7,7 @@ from typing import Annotated, final
 import tyro
 
 from dhn.cli.arguments import Json, Seed
-from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
+from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, refuse_twice, save_pieces
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
@@ -40,6 +40,7 @@ def run(args: Arguments) -> Result:
         raise UserError("name at least one file to read and one to write: dhn convert IN OUT.")
     *sources, output = args.files
     check_output(output, inputs=sources, endings=(*TRAJECTORIES, ZARR))
+    refuse_twice(sources)
 
     import contextlib
     import itertools
@@ -48,11 +49,12 @@ def run(args: Arguments) -> Result:
     from dhn.cli.waiting import waiting
     from dhn.files.pieces import open_pieces
 
-    with waiting("converting", enabled=not args.json), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(open_pieces(path)) for path in sources]
         count = sum(len(source) for source in opened)
         pieces = itertools.chain.from_iterable(source.pieces(PART) for source in opened)
-        save_pieces(pieces, output, count)
+        with waiting("converting", enabled=not args.json):
+            save_pieces(pieces, output, count)
     found = {"inputs": [str(x) for x in sources], "output": str(output), "trajectories": count}
 
     def draw(console: Console) -> None:

@@ -8,7 +8,7 @@ from dhn.cli.arguments import Json, Positive, Seed
 from dhn.cli.result import Console, Result
 from dhn.memory import disk_size
 
-PACKAGES = ("dhn", "jax", "jaxlib", "equinox", "optax", "diffrax", "optimistix", "numpy", "scipy")
+PACKAGES = ("dhn", "jax", "jaxlib", "equinox", "optax", "diffrax", "numpy", "scipy")
 EXTRAS = (
     "pandas",
     "xarray",

@@ -38,7 +38,7 @@ class Arguments:
     observe: PositiveInt = 16
     """States of each trajectory that the model may see."""
     ahead: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
-    """Forecast so many states from many starting points."""
+    """States to forecast from many starting points."""
     plot: Annotated[Path | None, tyro.conf.arg(metavar="PICTURE")] = None
     """Draw prediction over truth, phase portrait, energy and errors into this file."""
     seed: Seed = 0

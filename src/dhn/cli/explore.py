@@ -7,7 +7,7 @@ from typing import Annotated, Any, final
 import tyro
 
 from dhn.cli.arguments import Json, RunFolder, Seed, page_of
-from dhn.cli.outputs import check_output
+from dhn.cli.outputs import PAGES, check_output
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
@@ -41,7 +41,7 @@ def run(args: Arguments) -> Result:
     """Export the model and what is known of its data."""
     output = args.output or page_of(args.run, "explorer.html")
     if args.output is not None or args.run.is_dir():
-        check_output(output)
+        check_output(output, endings=PAGES)
 
     from dhn.cli.asking import use_cache
     from dhn.cli.sources import training_states

@@ -35,7 +35,7 @@ class Arguments:
     steps: PositiveInt = 112
     """States to predict after them."""
     samples: Annotated[int, Ge(0)] = 0
-    """Draw so many paths for the quantiles; 0 takes them from the linearised posterior."""
+    """Paths to draw for the quantiles; 0 takes them from the linearised posterior."""
     seed: Seed = 0
     json: Json = False
 

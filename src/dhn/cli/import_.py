@@ -7,7 +7,7 @@ from typing import Annotated, Literal, final
 import tyro
 
 from dhn.cli.arguments import Json, Output, Seed, named
-from dhn.cli.outputs import check_output, refuse_same
+from dhn.cli.outputs import check_output, refuse_same, refuse_twice
 from dhn.cli.result import Console, Result
 
 Columns = Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")]
@@ -117,6 +117,7 @@ def run(args: Arguments) -> Result:
 
     check_output(args.output)
     format_of(args.output).implementation()
+    refuse_twice(args.files)
     split = args.split is not None or args.test_trials is not None
     for path in args.files:
         for part in PARTS if split else (WHOLE,):

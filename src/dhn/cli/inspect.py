@@ -28,12 +28,13 @@ class Arguments:
 
 def run(args: Arguments) -> Result:
     """Read the file, gather its facts and draw it if asked."""
+    if args.plot is not None:
+        check_output(args.plot, inputs=(args.file,), endings=PICTURES)
+
     from dhn.files import read
     from dhn.reports.inspect import facts, figure
     from dhn.reports.style import save
 
-    if args.plot is not None:
-        check_output(args.plot, inputs=(args.file,), endings=PICTURES)
     data = read(args.file)
     found = {"file": str(args.file), **facts(data), "plot": args.plot and str(args.plot)}
     if args.plot is not None:

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import platform
+import re
 import shlex
 import sys
 import time
@@ -15,6 +16,7 @@ from dhn.errors import UserError
 from dhn.printable import one_line
 
 LOG = logging.getLogger("dhn")
+_LINE = 20  # bytes: the time that a line of a log begins with
 
 
 @contextlib.contextmanager
@@ -58,6 +60,10 @@ def _to_file(path: Path | None) -> list[logging.Handler]:
     if path is None:
         return []
     try:
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as there:
+            begins = there.read(_LINE)
+            if begins and not re.match(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", begins):
+                raise UserError(f"{path} is there and no log of dhn; name another file.")
         handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -92,7 +98,7 @@ def _show_warning(message, category, filename, lineno, file=None, line=None) -> 
 
 
 def _memory() -> str:
-    """The peak of the resident memory, where the system tells it."""
+    """The peak of the resident memory, where the system reports it."""
     try:
         import resource
     except ImportError:

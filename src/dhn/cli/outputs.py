@@ -1,4 +1,4 @@
-"""Whether a result can be written, asked before the work that makes it."""
+"""Checks that a result can be written, before the work that makes it, and writing it."""
 
 import dataclasses
 import errno
@@ -24,6 +24,9 @@ ZARR = ".zarr"
 
 PICTURES = (".png", ".svg", ".pdf")
 """Endings of pictures."""
+
+PAGES = (".html", ".htm")
+"""Endings of pages."""
 
 
 def check_output(
@@ -70,7 +73,7 @@ def check_output(
 def _try_to_write(path: Path, exists: bool) -> None:
     """A `UserError` unless a file beside `path` can be made now; it is removed at once.
 
-    Permissions alone do not tell: root has all of them, even on a read-only disk.
+    Permissions are not enough: root has all of them, even on a read-only disk.
     """
     try:
         if exists and not os.access(path, os.W_OK):
@@ -112,9 +115,11 @@ def _save_somewhere(save: Callable[[Path], None], path: Path) -> None:
         raise UserError(f"{error} The result is in {other} instead.") from error
 
 
-def refuse_overwriting_inputs(args: Any) -> None:
-    """For every command: no output file may be one of the files that it reads."""
+def refuse_overwriting_inputs(args: Any, log: Path | None = None) -> None:
+    """For every command: neither output nor log may be one of the files that it reads or writes."""
     values = {field.name: getattr(args, field.name) for field in dataclasses.fields(args)}
+    if log is not None and any(isinstance(x, Path) and same(x, log) for x in values.values()):
+        raise UserError(f"the log {log} is another file of this command; name a file of its own.")
     output = values.pop("output", None)
     if not isinstance(output, Path):
         return
@@ -137,11 +142,23 @@ def _kind(path: Path) -> int | None:
 
 def refuse_same(path: Path, source: Path) -> None:
     """A `UserError` if writing `path` would replace the input `source`."""
-    try:
-        same = os.path.samefile(path, source)
-    except (OSError, ValueError):  # one of them does not exist
-        return
-    if same:
+    if same(path, source):
         raise UserError(
             f"{path} is an input and would be replaced by the result; name another file."
         )
+
+
+def refuse_twice(paths: Iterable[Path]) -> None:
+    """A `UserError` if two of these inputs are one file, whose numbers would count twice."""
+    paths = list(paths)
+    for number, path in enumerate(paths):
+        if any(same(path, x) for x in paths[:number]):
+            raise UserError(f"{path} is named twice; name every file once.")
+
+
+def same(path: Path, other: Path) -> bool:
+    """Whether two names are of one file, there or to be made."""
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):  # one of them does not exist
+        return os.path.abspath(path) == os.path.abspath(other)

@@ -19,6 +19,8 @@ import tyro
 from dhn.errors import NEAR, UserError, did_you_mean, first_mistake
 
 Arguments = TypeVar("Arguments")
+_Named = type(tyro.conf.arg())
+"""What `tyro.conf.arg` adds to the type of a field."""
 
 
 @final
@@ -54,6 +56,7 @@ def parse(kind: type[Arguments], words: Sequence[str], prog: str) -> tuple[Argum
 
     **Returns:** the command's arguments, and those that all commands share.
     """
+    _refuse_twice(kind, words)
     words = [*_configured(kind, words), *words]
     screen = io.StringIO()
     try:
@@ -64,6 +67,10 @@ def parse(kind: type[Arguments], words: Sequence[str], prog: str) -> tuple[Argum
     except SystemExit as leaving:
         if not leaving.code:
             raise
+        strange = [w for w in words if _option(w).startswith("--") and _option(w) not in _OPTIONS]
+        strange = [w for w in strange if _option(w) not in _flags(kind)]
+        if strange:
+            raise UserError(_unknown(kind, strange, prog)) from None
         raise UserError(f"{_first_words(screen.getvalue())} See {prog} --help.") from None
     if unknown:
         raise UserError(_unknown(kind, unknown, prog))
@@ -88,21 +95,53 @@ def _configured(kind: type, words: Sequence[str]) -> list[str]:
     return words_of(Path(found[0]), kind)
 
 
+_OPTIONS = ("--", "--help")
+"""Words of every command that are no field."""
+
+
+def _option(word: str) -> str:
+    """The name of the option that a word gives, with hyphens; `-o` is `--output`."""
+    return "--output" if word == "-o" else word.partition("=")[0].replace("_", "-")
+
+
+def _flags(kind: type) -> dict[str, str]:
+    """Option -> its field."""
+    kind = with_common(kind)
+    flags = {_flag(kind, field.name): field.name for field in dataclasses.fields(kind)}
+    return {flag: name for flag, name in flags.items() if flag.startswith("--")}
+
+
+def _refuse_twice(kind: type, words: Sequence[str]) -> None:
+    """A second value of an option would replace the first without a word."""
+    kind, flags = with_common(kind), _flags(kind)
+    given = [_option(word) for word in words if word.startswith("-")]
+    for flag in sorted({x for x in given if given.count(x) > 1} & flags.keys()):
+        marks = _marks(kind, flags[flag])
+        if tyro.conf.UseAppendAction in marks:
+            values = [w.partition("=")[2] for w in words if _option(w) == flag and "=" in w]
+            values += [b for a, b in itertools.pairwise(words) if _option(a) == flag == a]
+            names = [value.partition("=")[0] for value in values]
+            for name in (x for x in names if names.count(x) > 1):
+                raise UserError(f"{flag} names {name!r} twice; keep one of them.")
+        elif tyro.conf.FlagCreatePairsOff not in marks:
+            raise UserError(f"{flag} is given twice; keep one of them.")
+
+
 def _unknown(kind: type, unknown: Sequence[str], prog: str) -> str:
-    fields = (*dataclasses.fields(kind), *dataclasses.fields(Common))
-    flags = [_flag(with_common(kind), f.name) for f in fields]
-    flags = [flag for flag in flags if flag.startswith("--")]
     word = unknown[0].split("=")[0]
     if word.startswith("-"):
-        return f"{prog} has no option {word}{did_you_mean(word, flags, NEAR)}. See {prog} --help."
+        near = did_you_mean(word, list(_flags(kind)), NEAR)
+        return f"{prog} has no option {word}{near}. See {prog} --help."
     return f"{prog} does not know what to do with {word!r}. See {prog} --help."
 
 
 def _flag(kind: type, name: str) -> str:
     """The word that stands for a field on the command line."""
-    if tyro.conf.Positional in _marks(kind, name):
+    marks = _marks(kind, name)
+    if tyro.conf.Positional in marks:
         return name.upper()
-    return "--" + name.replace("_", "-")
+    own = next((x.name for x in marks if isinstance(x, _Named) and x.name), name)
+    return "--" + own.replace("_", "-")
 
 
 def _marks(kind: type, name: str) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ LOST = 75
 """Exit code of the child whose exchange with the other processes failed."""
 HEARTBEAT = 10  # seconds without a sign of life after which a process counts as lost
 JOINING = 120  # seconds for which processes wait for each other at the start
+LEAVING = 3600  # seconds for which they wait at the end, while the first one sets error bars
 PORTS = (20_000, 40_000)
 """Ports from which a SLURM job takes one, by its number."""
 FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -99,7 +100,9 @@ def together(peers: Peers, work: Callable[[], Any], lost: str, as_json: bool) ->
         os.dup2(silent, descriptor)
     try:
         _join(peers)
-        return work()
+        found = work()
+        _leave()
+        return found
     except TrainingInterrupted:  # in all processes
         raise
     except BaseException as error:
@@ -119,7 +122,15 @@ def _join(peers: Peers) -> None:
     jax.distributed.initialize(
         peers.coordinator, peers.processes, peers.rank,
         initialization_timeout=JOINING, heartbeat_timeout_seconds=HEARTBEAT,
+        shutdown_timeout_seconds=LEAVING,
     )  # fmt: skip
+
+
+def _leave() -> None:
+    """Wait for the other processes: a lost one would end those that still work."""
+    import jax
+
+    jax.distributed.shutdown()
 
 
 def _end_with_parent(pipe: int) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, final
 import tyro
 
 from dhn.cli.arguments import Json, PositiveInt, Seed, page_of
-from dhn.cli.outputs import check_output
+from dhn.cli.outputs import PAGES, check_output
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
@@ -40,7 +40,7 @@ class Arguments:
     observe: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
     """States of each trajectory that the model may see; 16, or half of a shorter one."""
     ahead: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
-    """Forecast so many states from many starting points; as in `dhn evaluate` by default."""
+    """States to forecast from many starting points; as in `dhn evaluate` by default."""
     seed: Seed = 0
     json: Json = False
 
@@ -52,9 +52,11 @@ def run(args: Arguments) -> Result:
         raise UserError(
             f"{args.folder} is not a folder; expected one of `dhn train` or `reproduce`."
         )
-    check_output(output)
+    check_output(output, endings=PAGES)
     if args.pictures is not None and args.pictures.exists() and not args.pictures.is_dir():
         raise UserError(f"{args.pictures} is a file; name a folder for the pictures.")
+    if args.pictures is not None and not args.pictures.is_dir():
+        check_output(args.pictures)
     if (args.folder / "results.json").is_file():
         return _with_pictures(args, output, _reproduction(args, output))
 

@@ -66,7 +66,7 @@ def draw_table(console: Console, header: Iterable[str], rows: Iterable[Iterable[
 
 
 def _plain(value: Any) -> Any:
-    """JSON knows no numpy, and no NaN: a missing number is null."""
+    """Values for JSON, which has neither arrays nor NaN: a missing number is null."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -91,7 +91,7 @@ def explain(error: BaseException, *, as_json: bool) -> int:
     message, code = describe(error)
     if os.environ.get("DHN_DEBUG", "0") not in ("", "0"):
         traceback.print_exception(error)
-    with contextlib.suppress(OSError, ValueError):  # a closed terminal or pipe cannot be told
+    with contextlib.suppress(OSError, ValueError):  # a closed terminal or pipe
         sys.stdout.flush()
         if as_json:
             print(json.dumps({"error": message, "exit_code": code}), flush=True)

@@ -40,7 +40,7 @@ def describe(
 
 
 def find(model: "AbstractAnswers", run: Path, part: str) -> Path | None:
-    """The file of this part, if the run knows one and it is still where it was."""
+    """The file of this part, if the run records one and it is still in its place."""
     known = model.record.get("data", {})
     if part == "test":
         train = find(model, run, "train")

@@ -1,17 +1,22 @@
 """`dhn train`: a model from trajectories."""
 
+import contextlib
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import tyro
 
 from dhn.checks import seconds
 from dhn.cli.arguments import Data, Json, PositiveInt, Seed, named_values
+from dhn.cli.outputs import refuse_twice
 from dhn.cli.result import Console, Result
 from dhn.cli.simulate import NamedRanges, named_ranges
 from dhn.cli.sources import describe, sibling
 from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from dhn.trajectories import Trajectories
 
 
 @final
@@ -70,19 +75,17 @@ def run(args: Arguments) -> Result:
     from dhn.cli.processes import find_peers, together
 
     peers = find_peers(args.coordinator, args.processes, args.rank)
-    if peers is None:
-        return _train(args)
-    if args.budget is not None:
-        raise UserError("several processes take --steps, not --budget: their clocks differ.")
     lost = (
         f"another process of this training has ended, or cannot be reached; start all of them "
         f"again with --resume, and the training goes on from the last checkpoint in {args.output}"
     )
-    found = together(peers, lambda: _train(args), lost, args.json)
-    return found if peers.rank == 0 else Result({}, lambda console: None, silent=True)
+    with contextlib.ExitStack() as files:
+        if peers is None:
+            return _train(args, files)
+        return together(peers, lambda: _train(args, files), lost, args.json)
 
 
-def _train(args: Arguments) -> Result:
+def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
     if args.steps is not None and args.budget is not None:
         raise UserError("give --steps or --budget, not both.")
     if args.output == Path("."):  # also what an empty text becomes
@@ -94,49 +97,52 @@ def _train(args: Arguments) -> Result:
 
     from dhn.cli.asking import use_cache
     from dhn.estimator import DHN, wants_mechanics
-    from dhn.estimator.storage import check_run_folder
-    from dhn.files import open, read
-    from dhn.files.stored import is_store
-    from dhn.training.pools import Pooling
+    from dhn.estimator.storage import check_begun, check_run_folder
+    from dhn.files import read
+    from dhn.training.devices import is_first_process
 
     use_cache()
-    stored = open(args.data) if is_store(args.data) else None
-    if stored is not None and len(stored) <= Pooling().trajectories:
-        stored = None
-    data = read(args.data) if stored is None else stored[:1]
+    train, data = _opened(args.data, files)
     check_run_folder(args.output, args.resume)
-    held = _validation(args)
+    if args.resume and is_first_process():
+        check_begun(args.output)
+    held = _validation(args) if is_first_process() else None
+    if held is not None:
+        refuse_twice((args.data, held))
     kept = None if held is None else read(held)
+    named = None if held is None or kept is None else (held, kept)
     notes = []
     if held is not None and args.validation is None:
         notes.append(f"error bars are set on {held}, beside the training file")
     if not args.json:
         for note in notes:
             print(note, flush=True)
-    source = describe(
-        args.output,
-        train=(args.data, data if stored is None else stored),
-        validation=None if held is None or kept is None else (held, kept),
-    )
     if wants_mechanics(data) and args.preset == "default" and args.start is None:
-        if stored is not None:
+        if data is not train:
             raise UserError(
-                f"{args.data} has no momenta, and mechanics are fitted in memory; convert a part "
-                f"of it, or choose a preset of a network."
+                f"{args.data} has no momenta, and mechanics are fitted by one process, in memory; "
+                f"start one, with a part of the data, or choose a preset of a network."
             )
+        source = describe(args.output, train=(args.data, data), validation=named)
         return _mechanics(args, data, kept, budget, options, source, notes)
     if args.system is not None or args.param:
         raise UserError(
             "--system and --param belong to mechanics, which are fitted to data without momenta; "
             "leave them out, or import with --positions-only."
         )
+    source = None
+    if is_first_process():
+        known = data if len(data) == len(train) else train
+        source = describe(args.output, train=(args.data, known), validation=named)
     start = None if args.start is None else _start(args, args.start)
     preset = args.preset if start is None else start.config
     model = DHN(preset, **{**options, "seed": args.seed}).fit(
-        data if stored is None else stored, steps=args.steps, budget=budget,
+        train, steps=args.steps, budget=budget,
         directory=args.output, resume=args.resume, progress=not args.json, calibrate=True,
         validation=kept, source=source, start=start,
     )  # fmt: skip
+    if not is_first_process():
+        return Result({}, lambda console: None, silent=True)
     found = {
         "run": str(args.output),
         "model": model.config.kind,
@@ -145,6 +151,24 @@ def _train(args: Arguments) -> Result:
         "notes": notes,
     }
     return Result(found, lambda console: _draw(console, found))
+
+
+def _opened(path: Path, files: contextlib.ExitStack) -> "tuple[Any, Trajectories]":
+    """What is trained on, and some trajectories of it: all of them if they are in memory."""
+    import jax
+
+    from dhn.files import open, read
+    from dhn.files.pieces import InMemory, open_pieces
+    from dhn.files.stored import is_store
+    from dhn.training.pools import Pooling
+
+    if is_store(path) and len(stored := open(path)) > Pooling().trajectories:
+        return stored, stored[:1]
+    if jax.process_index() > 0:
+        source = files.enter_context(open_pieces(path, verify=False))
+        return source, source.rows(0, 1)
+    data = read(path)
+    return (InMemory(data) if jax.process_count() > 1 else data), data
 
 
 def _start(args: Arguments, path: Path):

@@ -13,7 +13,7 @@ SECONDS_BETWEEN_UPDATES = 0.25  # on a terminal
 LOG = logging.getLogger("dhn.progress")
 
 Report = Callable[[int, int], None]
-"""`report(done, total)`: so many parts of the work are done."""
+"""`report(done, total)`: the parts of the work that are done, and all of them."""
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, final
 
+import jax
+
 from dhn.checks import seconds, whole
 from dhn.errors import UserError
 from dhn.estimator.conventions import AbstractConventions
@@ -12,9 +14,10 @@ from dhn.estimator.learning import calibrated, check_held_out, held_out, learn
 from dhn.estimator.network import AbstractNetworkAnswers
 from dhn.estimator.options import apply_options
 from dhn.estimator.storage import check_run_folder, save
-from dhn.estimator.streaming import learn_from_disk
+from dhn.estimator.streaming import learn_in_parts
 from dhn.estimator.trained import TrainedModel
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
+from dhn.files.pieces import AbstractSource, OnDisk
 from dhn.files.stored import StoredTrajectories
 from dhn.models.config import Config, DHNConfig
 from dhn.models.presets import get_preset
@@ -24,6 +27,15 @@ from dhn.training.pools import Pooling
 
 WARM = 0.1
 """Learning rates of a warm start over the recipe's: larger ones undo what was learned."""
+
+
+def in_parts(train: Any) -> AbstractSource | None:
+    """Trajectories of which a process reads a part: too many for memory, or shared with others."""
+    source = OnDisk(train) if isinstance(train, StoredTrajectories) else train
+    if not isinstance(source, AbstractSource):
+        return None
+    large = isinstance(source, OnDisk) and len(source) > Pooling().trajectories
+    return source if large or jax.process_count() > 1 else None
 
 
 class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
@@ -54,7 +66,7 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
 
     def fit(
         self,
-        train: TrajectoriesLike,
+        train: TrajectoriesLike | AbstractSource,
         *,
         steps: int | None = None,
         budget: float | int | str | None = None,
@@ -83,7 +95,8 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
                 begins with, at a tenth of the learning rates; a fresh model by default.
 
         Returns:
-            The estimator itself.
+            The estimator itself. Of several processes that read a file together, only the first
+            one has a fitted estimator.
         """
         if self.loaded:
             raise UserError(
@@ -95,13 +108,11 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         if resume and directory is None:
             raise UserError("resume needs the directory of the training that is to go on.")
         budget = None if budget is None else seconds("budget", budget)
-        stored = train if isinstance(train, StoredTrajectories) else None
-        if stored is not None and len(stored) <= Pooling().trajectories:
-            stored = None
-        if stored is not None and start is not None:
-            raise UserError("training on disk begins with a fresh model; leave start out.")
+        parts = in_parts(train)
         training = self.training
-        train = as_trajectories(train) if stored is None else stored[:1]
+        if isinstance(train, AbstractSource):
+            train = train.rows(0, len(train) if parts is None else 1)
+        train = as_trajectories(train) if parts is None else parts.rows(0, 1)
         if start is not None:
             training = self._warm(start.trained)
         if steps is not None:
@@ -114,10 +125,12 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         options: dict[str, Any] = {
             "budget": budget, "directory": directory, "resume": resume, "progress": progress,
         }  # fmt: skip
-        if stored is not None:
-            found, held = learn_from_disk(stored, self.config, training, **options)
+        first = None if start is None else start.trained
+        if parts is not None:
+            found, held = learn_in_parts(parts, self.config, training, **options, start=first)
+            if found is None:
+                return self
         else:
-            first = None if start is None else start.trained
             found = learn(train, self.config, training, **options, start=first)
             held = held_out(found, train) if calibrate and validation is None else None
         if calibrate:

@@ -15,7 +15,7 @@ from dhn.estimator.asking import answer, ask
 from dhn.estimator.trained import TrainedModel
 from dhn.estimator.turns import NOISY, SHARES, noise_per_step, smooth_start, with_states
 from dhn.models.contract import AbstractModel
-from dhn.models.registry import build_model
+from dhn.models.registry import build_model, skeleton
 from dhn.reconstruct.bands import Bands, horizons
 from dhn.reconstruct.engine import refine
 from dhn.reconstruct.guess import Examples
@@ -74,9 +74,10 @@ def learn(
             codes,
         )  # fmt: skip
     context = make_context(train, scaler) if start is None else start.context
-    model = fresh(config, context, training) if start is None else start.model
-    for shape in model.training_shapes:  # before a folder is made
+    empty = skeleton(config, context) if start is None else start.model
+    for shape in empty.training_shapes:  # before weights are drawn and a folder is made
         window_starts(usable_states(train), shape.length, shape.spacing)
+    model = fresh(config, context, training) if start is None else start.model
     found = fit(
         model, train, scaler, training,
         budget=budget, directory=directory, resume=resume, progress=progress, codes=codes,

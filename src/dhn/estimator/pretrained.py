@@ -24,7 +24,7 @@ def names() -> tuple[str, ...]:
 def folder(name: str) -> Path:
     """Where the model of this name is kept; a `UserError` if there is none."""
     if name not in names():
-        close = get_close_matches(name, names(), 1)
+        close = get_close_matches(str(name), names(), 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise UserError(
             f"there is no pretrained model {name!r}; there are {', '.join(names())}.{hint}"

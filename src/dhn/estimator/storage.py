@@ -3,12 +3,12 @@
 import dataclasses
 import os
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from dhn.checks import as_path
@@ -61,6 +61,15 @@ def check_run_folder(path: str | os.PathLike[str], resume: bool = False) -> Path
     return path
 
 
+def check_begun(path: Path) -> None:
+    """A `UserError` unless a training began in this folder; a warning if it saved nothing yet."""
+    begun = [x.name for x in path.iterdir()] if path.is_dir() else []
+    if not {"metrics.jsonl", "turn0"}.intersection(begun):
+        raise UserError(f"no training has begun in {path}; check its name, or do not resume.")
+    if not any(path.rglob("*.safetensors")):
+        warnings.warn(f"nothing was saved in {path} yet; training begins anew.", stacklevel=2)
+
+
 def save(trained: TrainedModel, path: str | os.PathLike[str]) -> None:
     """Write a trained model into a folder, whole or not at all."""
     path = make_folder(path)
@@ -111,16 +120,13 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], path: Path) -> 
     """The model that a verified file describes."""
     config = read_config(header["config"])
     training = TrainingConfig.model_validate(header["training"])
-    values: dict[str, Any] = header["context"]
-    listed: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    context = ModelContext(**listed)
+    context = ModelContext.from_dict(header["context"])
     empty = skeleton(config, context)
-    dtype = jnp.dtype(training.precision)
+    shapes, rest = eqx.partition(empty, lambda x: isinstance(x, jax.ShapeDtypeStruct))
     weights = jax.tree.map(
-        lambda x: jnp.zeros(x.shape, dtype), eqx.filter(empty, eqx.is_inexact_array)
+        lambda x: jax.ShapeDtypeStruct(x.shape, np.dtype(training.precision)), shapes
     )
-    filled = fill_tree(weights, arrays, path, "weights")
-    model = eqx.combine(filled, eqx.filter(empty, eqx.is_inexact_array, inverse=True))
+    model = eqx.combine(fill_tree(weights, arrays, path, "weights"), rest)
 
     def named(prefix):
         return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

@@ -1,6 +1,7 @@
-"""Learn from trajectories on disk, of which only a part is in memory at a time."""
+"""Learn from trajectories of which each process has a part in memory at a time."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,14 @@ import numpy as np
 
 from dhn.blocks import window_starts
 from dhn.errors import UserError
-from dhn.estimator.learning import fresh, packed
+from dhn.estimator.learning import fresh, held_out, learn, packed, warm_codes
 from dhn.estimator.trained import TrainedModel
 from dhn.estimator.turns import NOISY, noise_per_step
+from dhn.files.pieces import AbstractSource, OnDisk
 from dhn.files.stored import StoredTrajectories
+from dhn.models.contract import ModelContext
 from dhn.training.config import TrainingConfig
+from dhn.training.devices import Devices
 from dhn.training.fit import fit
 from dhn.training.pools import Pooling
 from dhn.training.prepare import make_context, usable_states
@@ -31,8 +35,8 @@ def sample(stored: StoredTrajectories, trajectories: int, seed: int) -> Trajecto
     return stored.chunks(np.sort(rng.permutation(count)[:wanted]).tolist())
 
 
-def learn_from_disk(
-    stored: StoredTrajectories,
+def learn_in_parts(
+    source: AbstractSource,
     config: Any,
     training: TrainingConfig,
     *,
@@ -41,14 +45,16 @@ def learn_from_disk(
     resume: bool = False,
     progress: bool = False,
     pooling: Pooling | None = None,
-) -> tuple[TrainedModel, Trajectories | None]:
-    """Train a model on trajectories that are read in pieces.
+    start: TrainedModel | None = None,
+) -> tuple[TrainedModel | None, Trajectories | None]:
+    """Train a model on trajectories of which each process reads the rows that it holds.
 
-    Units, noise and typical changes are those of a sample. The model that comes out has the codes
-    of the last pool; the codes of all trajectories are in the file `codes.bin` of the folder.
+    The first process sets units, noise and typical changes, for all of them. From a folder of more
+    trajectories than a pool has, it takes them from a sample, and the model that comes out has the
+    codes of the last pool; the codes of all trajectories are in the file `codes.bin`.
 
     Arguments:
-        stored: Training trajectories on one even grid of times, with momenta or velocities.
+        source: Training trajectories on one even grid of times, with momenta or velocities.
         config: Configuration of the model.
         training: The recipe.
         budget: Seconds, by the recipe's clock.
@@ -56,31 +62,76 @@ def learn_from_disk(
         resume: Go on from the last checkpoint in `directory`.
         progress: Show a progress line.
         pooling: How many trajectories are in memory at a time, and for how many steps.
+        start: A trained model whose weights and units training begins with.
 
     Returns:
-        The trained model, and the trajectories that training kept aside.
+        The trained model, and the trajectories that training kept aside; nothing in processes
+        other than the first.
     """
     pooling = Pooling() if pooling is None else pooling
-    some = sample(stored, pooling.trajectories, training.seed)
-    scaler = Scaler.fit(some, training.scaling)
-    noise, share = noise_per_step(some, scaler)
-    if share > NOISY:
+    devices, stored = Devices(), None
+    if isinstance(source, OnDisk) and len(source) > pooling.trajectories:
+        stored = source.stored
+    if not devices.first:
+        some = source.rows(0, 1)
+    elif stored is not None:
+        some = sample(stored, pooling.trajectories, training.seed)
+    else:
+        some = source.rows(0, len(source))
+    found = _units(some, training, start) if devices.first else {}
+    found = json.loads(devices.text_from_first(json.dumps(found)))
+    noise, share = np.array(found["noise"]), found["share"]
+    options: dict[str, Any] = {
+        "budget": budget, "directory": directory, "resume": resume, "progress": progress,
+    }  # fmt: skip
+    if share > NOISY and stored is not None:
         raise UserError(
             f"the trajectories of {stored.path} are noisy ({100 * share:.2g} % of a typical "
-            f"change), and learning from noise in turns needs them in memory; train on a part: "
-            f"dhn.open(...)[:10000]."
+            f"change), and learning from noise in turns needs them in memory; write a part of them "
+            f"into a file, dhn.write(dhn.open({str(stored.path)!r})[:4096], 'part.npz'), and train "
+            f"on that."
         )
-    context = make_context(some, scaler)
-    model = fresh(config, context, training)
-    for shape in model.training_shapes:  # before a folder is made
-        window_starts(usable_states(some), shape.length, shape.spacing)
-    found = fit(
-        model, some, scaler, training, budget=budget, directory=directory, resume=resume,
-        progress=progress, stored=stored, pooling=pooling,
+    if share > NOISY:  # every process reconstructs all of them
+        data = source.rows(0, len(source))
+        trained = learn(data, config, training, **options, start=start)
+        return trained, held_out(trained, data)
+    scaler = Scaler.from_dict(found["scaler"])
+    context = ModelContext.from_dict(found["context"])
+    model = fresh(config, context, training) if start is None else start.model
+    if devices.first:
+        for shape in model.training_shapes:  # before a folder is made
+            window_starts(usable_states(some), shape.length, shape.spacing)
+    first_codes = codes = None
+    if start is not None and stored is not None:
+        first_codes = lambda data: warm_codes(start, data)  # noqa: E731
+    elif start is not None:
+        empty = np.zeros((len(source), model.latent_size))
+        codes = devices.from_first(warm_codes(start, some) if devices.first else empty)
+    result = fit(
+        model, some, scaler, training, **options, codes=codes, source=source, stored=stored,
+        pooling=pooling, first_codes=first_codes,
     )  # fmt: skip
-    kept = found.trajectories
-    trained = packed(kept, config, training, scaler, context, noise, found)
-    whole = {"trajectories": len(stored), "fingerprint": stored.fingerprint(), "kept": len(kept)}
-    trained = dataclasses.replace(trained, summary={**trained.summary, **whole})
-    held = np.flatnonzero(found.held_out & usable_states(kept).all(1))
+    if not devices.first:
+        return None, None
+    kept = some if stored is None else stored.chunks(result.chunks)
+    trained = packed(kept, config, training, scaler, context, noise, result)
+    if stored is not None:
+        whole = {
+            "trajectories": len(stored), "fingerprint": stored.fingerprint(), "kept": len(kept)
+        }  # fmt: skip
+        trained = dataclasses.replace(trained, summary={**trained.summary, **whole})
+    held = np.flatnonzero(result.held_out & usable_states(kept).all(1))
     return trained, kept[held] if len(held) else None
+
+
+def _units(
+    some: Trajectories, training: TrainingConfig, start: TrainedModel | None
+) -> dict[str, Any]:
+    """What one process finds in the data, or a starting model brings, as JSON values."""
+    scaler = Scaler.fit(some, training.scaling) if start is None else start.scaler
+    noise, share = noise_per_step(some, scaler)
+    context = make_context(some, scaler) if start is None else start.context
+    return {
+        "scaler": scaler.to_dict(), "noise": noise.tolist(), "share": share,
+        "context": dataclasses.asdict(context),
+    }  # fmt: skip

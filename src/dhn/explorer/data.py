@@ -31,9 +31,9 @@ def export_region(data: Trajectories, scaler: Scaler) -> dict[str, Any]:
     **Returns:** `states`, packed `(m, 2d)` physical states `(q, p)`, angles within a turn; and
     `radius`, a distance in scaled units.
     """
-    assert data.momenta is not None
-    usable = data.known & np.isfinite(data.q).all(-1) & np.isfinite(data.momenta).all(-1)
-    q, p = data.q[usable], data.momenta[usable]
+    momenta = _momenta(data)
+    usable = data.known & np.isfinite(data.q).all(-1) & np.isfinite(momenta).all(-1)
+    q, p = data.q[usable], momenta[usable]
     q = np.where(data.angles, (q + np.pi) % (2 * np.pi) - np.pi, q)
     if len(q) < 2:
         raise UserError(f"the explorer needs at least 2 known states of data; got {len(q)}.")
@@ -43,6 +43,12 @@ def export_region(data: Trajectories, scaler: Scaler) -> dict[str, Any]:
     distance, _ = KDTree(scaled).query(scaled, k=2)
     radius = float(np.quantile(distance[:, 1], NEAR))
     return {"states": encode(np.concatenate([q, p], axis=1), "f4"), "radius": max(radius, 1e-6)}
+
+
+def _momenta(data: Trajectories) -> np.ndarray:
+    if data.momenta is None:
+        raise UserError("the explorer shows states; these data have no momenta or velocities.")
+    return data.momenta
 
 
 def shown(data: Trajectories) -> tuple[Trajectories, int]:
@@ -59,7 +65,7 @@ def export_runs(data: Trajectories, codes: Float[np.ndarray, "n k"]) -> list[dic
 
     **Returns:** for each: `id`, `params`, `code` (k,), and `q` and `p`, packed `(T, d)`.
     """
-    assert data.momenta is not None
+    momenta = _momenta(data)
     return [
         {
             "id": data.ids[i],
@@ -71,7 +77,7 @@ def export_runs(data: Trajectories, codes: Float[np.ndarray, "n k"]) -> list[dic
             },
             "code": encode(codes[i], "f8"),
             "q": encode(data.q[i], "f4"),
-            "p": encode(data.momenta[i], "f4"),
+            "p": encode(momenta[i], "f4"),
         }
         for i in range(len(data))
     ]

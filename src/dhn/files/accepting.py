@@ -36,7 +36,7 @@ else:
 
 
 def as_trajectories(data: TrajectoriesLike) -> Trajectories:
-    """Whatever a person has, as trajectories.
+    """Data of any supported kind as trajectories.
 
     Arguments:
         data: `Trajectories`; a list of them; trajectories on disk, which are read whole; the path
@@ -150,6 +150,8 @@ def _remembered(kept: Mapping[str, Any], given: list[tuple[str, str]], there: se
 
 def _table(frame: "pandas.DataFrame", time: str, trajectory: str) -> Table:
     """The frame's columns, named index levels included."""
+    if type(frame).__name__ != "DataFrame":  # pandas need not be here
+        raise UserError(f"expected a pandas DataFrame; got {type(frame).__name__}.")
     levels = [x for x in frame.index.names if x is not None and x not in frame.columns]
     frame = frame.reset_index(level=levels) if levels else frame
     labels = [str(x) for x in frame.columns]

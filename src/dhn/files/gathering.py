@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import math
 import os
 import tempfile
 import zipfile
@@ -78,6 +79,10 @@ class _Gathered:
             number = size[0] if name in LEVELS_FIRST else 1
             made = (tempfile.TemporaryFile(dir=folder) for _ in range(number))  # noqa: SIM115
             self.files[name] = [stack.enter_context(file) for file in made]
+            for file in self.files[name]:
+                if hasattr(os, "posix_fallocate"):  # a full disk is noticed now, not at the end
+                    length = math.prod(size) // number * _kind(name).itemsize
+                    os.posix_fallocate(file.fileno(), 0, length)
 
     def add(self, piece: Trajectories) -> None:
         ids, begun = self.header["ids"], bool(self.header["ids"])

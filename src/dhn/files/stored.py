@@ -129,7 +129,7 @@ class StoredTrajectories:
         first, last, _ = rows.indices(len(self))
         if first >= last:
             raise UserError(f"no trajectories in {rows}; there are {len(self)}.")
-        return self._read([(first, last)])
+        return self.spans([(first, last)])
 
     def chunks(self, numbers: Sequence[int]) -> Trajectories:
         """The trajectories of these chunks, one chunk after the other.
@@ -141,9 +141,21 @@ class StoredTrajectories:
             Trajectories in memory.
         """
         size = self.chunk
-        return self._read([(size * k, min(size * (k + 1), len(self))) for k in numbers])
+        return self.spans([(size * k, size * k + self.rows_of(k)) for k in numbers])
 
-    def _read(self, parts: Sequence[tuple[int, int]]) -> Trajectories:
+    def rows_of(self, number: int) -> int:
+        """How many trajectories this chunk holds."""
+        return min(self.chunk, len(self) - number * self.chunk)
+
+    def spans(self, parts: Sequence[tuple[int, int]]) -> Trajectories:
+        """The trajectories of these spans, one after the other.
+
+        Arguments:
+            parts: First row of each span, and the one after its last.
+
+        Returns:
+            Trajectories in memory.
+        """
         fields = dict(self._fixed)
         for name in self._arrays.keys() - self._fixed.keys() - {"ids"}:
             axis = 1 if name in QUANTILES else 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import final
 
 from dhn.jobs.cells import ERROR, JOB, Task, failure, finished, give_up
-from dhn.jobs.progress import open_view
+from dhn.jobs.progress import View
 
 
 class AbstractExecutor(abc.ABC):
@@ -67,42 +67,42 @@ def run_tasks(tasks: Sequence[Task], executor: AbstractExecutor, show: bool = Tr
     watched = [cell for task in waiting for cell in task.cells]
     total, done, failed = len(watched), [], {}
 
+    view = View(show, total, len(before))
+
     def look() -> None:
         for cell in list(watched):
-            why = failure(cell)
-            if finished(cell):
-                done.append(cell.name)
-                view.done(cell.name)
-            elif why is not None:
+            why = None if finished(cell) else failure(cell)
+            if why is not None:
                 failed[cell.name] = why
-                view.failed(cell.name, why)
+            elif finished(cell):
+                done.append(cell.name)
             else:
                 continue
+            view.ended(cell.name, why)
             watched.remove(cell)
 
-    with open_view(show, total, len(before)) as view:
-        try:
-            if waiting:
-                executor.submit(waiting)
-            while executor.busy:
-                look()
-                for task, how in executor.ended():
-                    lost = task.left()
-                    if lost:
-                        give_up(lost[0], f"its process ended with {how}")
-                    if lost[1:]:
-                        executor.submit([dataclasses.replace(task, cells=lost[1:])])
-                if executor.busy:
-                    time.sleep(executor.poll_seconds)
+    try:
+        if waiting:
+            executor.submit(waiting)
+        while executor.busy:
             look()
-        except KeyboardInterrupt:
-            what = executor.close()
-            raise KeyboardInterrupt(
-                f"stopped with {len(done)} of {total} cells done; {what}: "
-                "run the same command again to go on"
-            ) from None
-        finally:
-            executor.close()
+            for task, how in executor.ended():
+                lost = task.left()
+                if lost:
+                    give_up(lost[0], f"its process ended with {how}")
+                if lost[1:]:
+                    executor.submit([dataclasses.replace(task, cells=lost[1:])])
+            if executor.busy:
+                time.sleep(executor.poll_seconds)
+        look()
+    except KeyboardInterrupt:
+        what = executor.close()
+        raise KeyboardInterrupt(
+            f"stopped with {len(done)} of {total} cells done; {what}: "
+            "run the same command again to go on"
+        ) from None
+    finally:
+        executor.close()
     return Outcome(tuple(done), tuple(cell.name for cell in before), failed)
 
 

@@ -99,8 +99,7 @@ class SlurmExecutor(AbstractExecutor):
                 self._jobs[job] = task
             else:
                 fresh.append(task)
-        for task in fresh:
-            forget_failures(task)
+                forget_failures(task)
         if not fresh:
             return
         try:

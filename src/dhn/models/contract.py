@@ -6,7 +6,8 @@ against this contract.
 
 import abc
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple, Protocol, final, runtime_checkable
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -56,6 +57,14 @@ class ModelContext:
     """One radian (or one unit) of each coordinate in scaled units."""
     changes: tuple[float, ...]
     """Root mean square change of the scaled state over 1, 2, 4, ... grid steps."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "ModelContext":
+        """From JSON values, which have lists in place of tuples."""
+        listed: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
+        }
+        return cls(**listed)
 
     def change(self, steps: int) -> float:
         """Typical change over so many grid steps, from the tabulated power of two below."""

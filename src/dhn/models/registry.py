@@ -32,18 +32,25 @@ def register_model(kind: str, config: type[Config], model: Any) -> None:
 
 def build_model(config: Any, context: ModelContext, key: Key[Array, ""]) -> AbstractModel:
     """Fresh weights for any configuration; a `UserError` if they do not fit into memory."""
-    count = planned_parameters(config, context)
+    skeleton(config, context)
+    return _entry(config.kind)[1].build(config, context, key)
+
+
+def skeleton(config: Any, context: ModelContext) -> AbstractModel:
+    """The structure of a model, with `jax.ShapeDtypeStruct` for arrays; a `UserError` if its
+    weights would not fit into memory."""
+    found = _shapes(config, context)
+    count = count_parameters(found)
     check_memory(
         BYTES_A_PARAMETER * count,
         f"a model of {count} parameters",
         "choose a smaller width, depth, block_size or latent_size",
     )
-    return _entry(config.kind)[1].build(config, context, key)
+    return found
 
 
-def skeleton(config: Any, context: ModelContext) -> AbstractModel:
-    """A model of the right structure, to be filled with stored weights."""
-    return build_model(config, context, jr.key(0))
+def _shapes(config: Any, context: ModelContext) -> AbstractModel:
+    return eqx.filter_eval_shape(_entry(config.kind)[1].build, config, context, jr.key(0))
 
 
 def config_class(kind: str) -> type[Config]:
@@ -78,5 +85,4 @@ def count_parameters(model: PyTree) -> int:
 
 def planned_parameters(config: Any, context: ModelContext) -> int:
     """The result of `count_parameters` for a model that is not built yet."""
-    build = _entry(config.kind)[1].build
-    return count_parameters(eqx.filter_eval_shape(build, config, context, jr.key(0)))
+    return count_parameters(_shapes(config, context))

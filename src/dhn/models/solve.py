@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optimistix as optx
 from jaxtyping import Array, Bool, Float
 
 MAX_ITERATIONS = 64  # of the fixed point
@@ -38,15 +37,8 @@ def solve_fixed_point(update: Callable[[Array], Array], guess: Float[Array, "n b
     precision = float(jnp.finfo(guess.dtype).eps)
 
     def iterate(residual, guess):
-        found = optx.fixed_point(
-            lambda x, _: x - residual(x),
-            optx.FixedPointIteration(rtol=4 * precision, atol=4 * precision, norm=optx.max_norm),
-            guess,
-            max_steps=MAX_ITERATIONS,
-            throw=False,
-        )
-        done = found.result == optx.RESULTS.successful
-        x = _newton(residual, guess, found.value, done)
+        found, done = _repeat(residual, guess, 4 * precision)
+        x = _newton(residual, guess, found, done)
         failed = jax.lax.cond(
             done,
             lambda: jnp.zeros((x.shape[0], 1, 1), bool),
@@ -68,6 +60,26 @@ def _wrong(
     """Samples whose residual is large beside the state, or not a number."""
     size = 1 + jnp.abs(x).max((1, 2), keepdims=True)
     return ~(jnp.abs(residual).max((1, 2), keepdims=True) <= tolerance * size)
+
+
+def _repeat(
+    residual: Callable[[Array], Array], guess: Float[Array, "n b d"], tolerance: float
+) -> tuple[Float[Array, "n b d"], Bool[Array, ""]]:
+    """`x - residual(x)` again and again, and whether the batch came to rest."""
+
+    def step(carry):
+        x, _, count = carry
+        moved = x - residual(x)
+        change = jnp.abs(moved - x) / (tolerance * (1 + jnp.abs(moved)))
+        return moved, jnp.max(change), count + 1
+
+    def moving(carry):
+        _, change, count = carry
+        return ~(change < 1) & (count < MAX_ITERATIONS)  # also where one is not a number
+
+    start = guess, jnp.array(jnp.inf, guess.dtype), 0
+    x, change, _ = jax.lax.while_loop(moving, step, start)
+    return x, change < 1
 
 
 def _newton(

@@ -18,7 +18,7 @@ from dhn.reports.style import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# A browser that honours it loads nothing from anywhere: the page says itself that it is whole.
+# A browser that honours it loads nothing from other addresses.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 

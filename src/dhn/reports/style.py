@@ -1,4 +1,4 @@
-"""One look for every figure: colours that colour-blind readers can tell apart, quiet axes."""
+"""The style of all figures: colours that colour-blind readers can distinguish, plain axes."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The verdict in plain words: how far ahead a forecast is worth having, and where it is not."""
+"""The verdict in plain words: how far ahead a forecast is accurate, and where rivals are better."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from dhn.reports.html import number
 
 TRUSTED = 0.1  # of the motion's standard deviation
 FEW = 3
-"""So many stretches are listed one by one."""
+"""Up to this many stretches are listed one by one."""
 HONEST = 0.1
-"""A band is called honest if its coverage is within so much of its name."""
+"""Largest difference between the coverage of a band and its nominal level."""
 
 
 def sentences(trial: Trial) -> list[str]:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.errors import UserError
-from dhn.systems.sampling import generator
+from dhn.systems.sampling import LARGEST, generator
 
 
 def thin(keep: float | int, times: Float[np.ndarray, "n T"], seed: int) -> np.ndarray:
@@ -50,7 +50,7 @@ def noise_levels(
                 f"noise must be a fraction, a mapping of names to standard deviations, or an "
                 f"array of shape {(2, len(names))} (for q and p); got shape {levels.shape}."
             )
-    if not (np.isfinite(levels).all() and (levels >= 0).all()):
+    if not ((levels >= 0).all() and (levels < LARGEST).all()):
         raise UserError(f"noise must be finite and not negative; got {noise}.")
     return levels
 

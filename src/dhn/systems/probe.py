@@ -50,7 +50,7 @@ def _check(system: System, name: str, function: Callable[..., Any], second: str)
         out = jax.eval_shape(function, state, state, params)
     except UserError:
         raise
-    except Exception as error:  # anything may go wrong in somebody's code
+    except Exception as error:  # code of a user may raise anything
         raise UserError(
             f"{where(error, function)}{label} fails: {_reason(error, system, second)}."
         ) from error

@@ -21,7 +21,7 @@ def get_system(system: "str | System") -> System:
     """
     if isinstance(system, System):
         return system
-    if system in _BY_NAME:
+    if isinstance(system, str) and system in _BY_NAME:
         return _BY_NAME[system]
     raise UserError(
         f"there is no system '{system}'; known are {', '.join(SYSTEMS)}."
@@ -38,6 +38,8 @@ def register(system: System) -> System:
     Returns:
         The same system.
     """
+    if not isinstance(system, System):
+        raise UserError(f"only a dhn.System can be registered; got {type(system).__name__}.")
     if system.name in _BY_NAME and _BY_NAME[system.name] is not system:
         raise UserError(f"a system named '{system.name}' exists already; give yours another name.")
     if system.name not in _BY_NAME:

@@ -9,6 +9,9 @@ import numpy as np
 from dhn.errors import UserError, did_you_mean
 from dhn.systems.system import System
 
+LARGEST = 1e100
+"""No quantity is larger, whatever its unit; squares of larger numbers overflow."""
+
 
 def generator(seed: int, purpose: str) -> np.random.Generator:
     """A stream of its own for every purpose.
@@ -82,6 +85,8 @@ def draw(spec: Any, count: int, seed: int, name: str) -> np.ndarray:
         raise UserError(
             f"'{name}' must be a finite number, a (low, high) pair or an array; got {spec!r}."
         )
+    if np.abs(value).max(initial=0.0) > LARGEST:
+        raise UserError(f"'{name}' must be between -{LARGEST:g} and {LARGEST:g}; got {spec!r}.")
     if value.ndim == 0:
         return np.full(count, value)
     if isinstance(spec, tuple):

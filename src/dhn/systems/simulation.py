@@ -1,6 +1,8 @@
 """`simulate`: trajectories of a system, accurate to about 1e-10, many at a time, also in pieces."""
 
+import contextlib
 import functools
+import math
 import os
 import queue
 import threading
@@ -13,12 +15,13 @@ import numpy as np
 
 from dhn.checks import whole
 from dhn.errors import UserError
+from dhn.kept import Unkept, keeping, traced
 from dhn.memory import check_memory
 from dhn.systems.faults import check_faults, holes, noise_levels, thin
 from dhn.systems.library import BUILT_IN
 from dhn.systems.probe import check_functions
 from dhn.systems.registry import get_system
-from dhn.systems.sampling import draw, draw_initial, draw_params, generator
+from dhn.systems.sampling import LARGEST, draw, draw_initial, draw_params, generator
 from dhn.systems.system import System
 from dhn.trajectories.container import Trajectories
 
@@ -82,9 +85,12 @@ def simulate(
     check_faults(noise, gaps, subsample, tuple(system.coordinates))
     if system not in BUILT_IN:
         check_functions(system)
+    rtol, atol = _number("rtol", rtol, 0.0), _number("atol", atol, 0.0)
     grid = _grid(system, times, time_step, steps, count)
     values = draw_params(system, params, count, seed)
     gamma = draw(damping, count, seed, "gamma")
+    if (gamma < 0).any():
+        raise UserError(f"damping must not be negative; got {damping!r}.")
     q0, p0 = draw_initial(system, initial, values, count, seed)
     q, p = _solve(system, q0, p0, values, gamma, grid, rtol, atol, progress)
 
@@ -124,7 +130,7 @@ def simulate(
 
 
 def check_size(system: System, trajectories: int, states: int) -> None:
-    """A `UserError` if so many states do not fit into this machine's memory."""
+    """A `UserError` if the states do not fit into this machine's memory."""
     check_memory(
         _COPIES * _BYTES * trajectories * states * (system.dim + 1),
         f"simulating {trajectories} trajectories of {states} states of '{system.name}'",
@@ -136,16 +142,30 @@ def _length(system: System, steps: Any) -> int:
     return 1 + (system.steps if steps is None else whole("steps", steps, 0))
 
 
+def _number(name: str, value: Any, least: float = -math.inf) -> float:
+    """`value` as a float, if it is a finite number above `least`."""
+    if not isinstance(value, float | int | np.number) or isinstance(value, bool):
+        raise UserError(f"{name} must be a number; got {value!r}.")
+    if not (math.isfinite(value) and value > least):
+        raise UserError(f"{name} must be finite and above {least:g}; got {value!r}.")
+    return float(value)
+
+
 def _grid(system: System, times, time_step, steps, count: int) -> np.ndarray:
     if times is None:
-        step = system.time_step if time_step is None else time_step
+        step = system.time_step if time_step is None else _number("time_step", time_step)
         number = system.steps if steps is None else whole("steps", steps, 0)
-        if not (np.isfinite(step) and step > 0):
-            raise UserError(f"time_step must be positive; got {step}.")
+        if not 1 / LARGEST < step < LARGEST:
+            raise UserError(
+                f"time_step must be between {1 / LARGEST:g} and {LARGEST:g}; got {step}."
+            )
         return np.arange(number + 1) * np.float64(step)
     if time_step is not None or steps is not None:
         raise UserError("give times, or time_step and steps; not both.")
-    grid = np.asarray(times, dtype=np.float64)
+    try:
+        grid = np.asarray(times, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"times must be numbers; got {times!r}.") from None
     if grid.size == 0 or (grid.ndim != 1 and (grid.ndim != 2 or grid.shape[0] != count)):
         raise UserError(
             f"times must have shape (T,) or ({count}, T), one row a trajectory; got {grid.shape}."
@@ -234,8 +254,13 @@ def _compile(system: System, size: int, length: int):
     state = array(size, system.dim)
     params = {name: array(size) for name in system.params}
     shapes = (state, state, params, array(size), array(size, length), array(), array())
+    solve = functools.partial(_solve_chunk, system)
     with jax.enable_x64(True):
-        return jax.jit(functools.partial(_solve_chunk, system)).lower(*shapes).compile()
+        # A system of the user's may be another one under the same name.
+        if system in BUILT_IN and keeping():
+            with contextlib.suppress(Unkept):
+                solve = traced(solve, shapes, f"simulation of {system.name}")
+        return jax.jit(solve).lower(*shapes).compile()
 
 
 def _solve_chunk(system: System, q0, p0, params, gamma, times, rtol, atol):

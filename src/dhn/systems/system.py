@@ -58,6 +58,8 @@ class System:
         self._check()
 
     def _check(self):
+        if not isinstance(self.name, str) or not self.name:
+            raise UserError(f"a system needs a name, as text; got {self.name!r}.")
         if (self.lagrangian is None) == (self.hamiltonian is None):
             count = "neither" if self.lagrangian is None else "both"
             raise UserError(

@@ -135,7 +135,8 @@ class Checkpoints:
             except DamagedFile as error:
                 self._set_aside(path, error)
                 continue
-            check_same_run(metadata, description, path)
+            if description:  # else another process compares
+                check_same_run(metadata, description, path)
             if metadata["best"] is not None and not self._best_is_whole():
                 metadata["best"] = None
             return fill_tree(template, arrays, path), metadata

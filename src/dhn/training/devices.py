@@ -1,9 +1,10 @@
 """One training over several devices and processes.
 
-The windows of a batch and the rows of the codebook, with its optimiser's moments, are divided among
-the devices. Weights and data are everywhere. The compiler inserts the exchanges. All random
-numbers, and the pieces that a batch is cut into, are those of one device, so the losses are the
-same up to the order of sums. With one device nothing here does anything.
+The windows of a batch, the rows of the data and the rows of the codebook, with its optimiser's
+moments, are divided among the devices; each process reads the rows that its devices hold. Weights
+are everywhere. The compiler inserts the exchanges. All random numbers, and the pieces that a batch
+is cut into, are those of one device, so the losses are the same up to the order of sums. With one
+device nothing here does anything.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
 from dhn.errors import UserError
@@ -28,27 +29,26 @@ def is_first_process() -> bool:
 
 def divided(mesh: Mesh | None, tree: PyTree, axis: int = 0) -> PyTree:
     """Inside a compiled function: divide this axis of every array among the devices."""
-    if mesh is None:
-        return tree
-    sharding = NamedSharding(mesh, PartitionSpec(*[None] * axis, AXIS))
-    return jax.tree.map(lambda x: jax.lax.with_sharding_constraint(x, sharding), tree)
+    return _constrained(mesh, tree, PartitionSpec(*[None] * axis, AXIS))
 
 
 def whole(mesh: Mesh | None, tree: PyTree) -> PyTree:
     """Inside a compiled function: every device has all of every array."""
+    return _constrained(mesh, tree, PartitionSpec())
+
+
+def _constrained(mesh: Mesh | None, tree: PyTree, spec: PartitionSpec) -> PyTree:
     if mesh is None:
         return tree
-    sharding = NamedSharding(mesh, PartitionSpec())
+    sharding = NamedSharding(mesh, spec)
     return jax.tree.map(lambda x: jax.lax.with_sharding_constraint(x, sharding), tree)
 
 
 def replicated(mesh: Mesh | None, tree: PyTree) -> PyTree:
     """The tree with a copy of every array on every device."""
-    return tree if mesh is None else _placed(mesh, tree, PartitionSpec())
-
-
-def _placed(mesh: Mesh, tree: PyTree, spec: PartitionSpec) -> PyTree:
-    sharding = NamedSharding(mesh, spec)
+    if mesh is None:
+        return tree
+    sharding = NamedSharding(mesh, PartitionSpec())
 
     def place(x: Any) -> Any:
         if not eqx.is_array(x):
@@ -59,19 +59,24 @@ def _placed(mesh: Mesh, tree: PyTree, spec: PartitionSpec) -> PyTree:
     return jax.tree.map(place, tree)
 
 
+def _same(tree: PyTree) -> PyTree:
+    return tree
+
+
+@jax.jit
+def _take(tree: PyTree, rows: jax.Array) -> PyTree:
+    return jax.tree.map(lambda x: x[rows], tree)
+
+
 @final
 class Devices:
     """All devices of all processes, and what the processes have to agree on."""
 
     def __init__(self) -> None:
-        found = jax.devices()
+        found = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
         self.count, self.first = len(found), is_first_process()
-        self.processes = jax.process_count()
-        self.mesh: Mesh | None = None
-        if self.count > 1:
-            self.mesh = jax.make_mesh(
-                (self.count,), (AXIS,), axis_types=(AxisType.Auto,), devices=found
-            )
+        self.processes, self._process = jax.process_count(), jax.process_index()
+        self.mesh = Mesh(np.array(found), (AXIS,)) if self.count > 1 else None
 
     def check(self, sizes: Sequence[int], pieces: int, rows: int) -> None:
         """A `UserError` unless windows of every stage and rows of the codebook can be divided."""
@@ -82,35 +87,72 @@ class Devices:
                     f"use a number of devices that is a power of two and divides batch_size."
                 )
 
+    def rows(self, total: int) -> tuple[int, int]:
+        """First row, and the one after the last, of those that this process holds."""
+        if self.mesh is None:
+            return 0, total
+        each = total // self.count
+        mine = [k for k, x in enumerate(self.mesh.devices) if x.process_index == self._process]
+        return each * mine[0], each * (mine[-1] + 1)
+
+    def by_rows(self, part: np.ndarray, total: int) -> jax.Array:
+        """An array of `total` rows, divided by rows, from those of this process."""
+        if self.mesh is None:
+            return jax.device_put(part)
+        sharding = NamedSharding(self.mesh, PartitionSpec(AXIS))
+        return jax.make_array_from_process_local_data(sharding, part, (total, *part.shape[1:]))
+
     def placed(self, state: Any) -> Any:
         """A state of training on the devices, its codebook divided by rows."""
         if self.mesh is None:
             return state
-        book = _placed(self.mesh, state.codebook, PartitionSpec(AXIS))
+        total = state.codebook.rows.shape[0]
+        mine = slice(*self.rows(total))
+        book = jax.tree.map(lambda x: self.by_rows(np.asarray(x)[mine], total), state.codebook)
         rest = replicated(self.mesh, eqx.tree_at(lambda x: x.codebook, state, None))
         return eqx.tree_at(lambda x: x.codebook, rest, book, is_leaf=lambda x: x is None)
 
-    def gathered(self, state: PyTree) -> PyTree:
+    def gathered(self, tree: PyTree) -> PyTree:
         """The same on one device of this process; every process has to ask for it."""
         if self.mesh is None:
-            return state
+            return tree
         everywhere = NamedSharding(self.mesh, PartitionSpec())
-        copies = jax.jit(lambda x: x, out_shardings=everywhere)(state)
+        copies = jax.jit(_same, out_shardings=everywhere)(tree)
         return jax.tree.map(lambda x: jnp.asarray(np.asarray(x.addressable_data(0))), copies)
 
-    def agree(self, seconds: float, due: bool, stop: bool) -> tuple[float, bool, bool]:
-        """The first process's clock decides; a signal to any process stops all."""
+    def take(self, tree: PyTree, rows: np.ndarray) -> PyTree:
+        """These rows of arrays that are divided by rows, on one device of this process."""
+        if self.mesh is None:
+            return jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[rows]), tree)
+        return self.gathered(_take(tree, replicated(self.mesh, jnp.asarray(rows))))
+
+    def from_first(self, array: np.ndarray) -> np.ndarray:
+        """The first process's numbers, bit for bit; all processes have the same shape."""
         if self.processes == 1:
-            return seconds, due, stop
+            return array
         from jax.experimental import multihost_utils
 
-        mine = np.array([seconds, due, stop], np.float32)
-        every = np.asarray(multihost_utils.process_allgather(mine))
-        return float(every[0, 0]), bool(every[0, 1]), bool(every[:, 2].any())
+        raw = multihost_utils.broadcast_one_to_all(np.frombuffer(array.tobytes(), np.uint8))
+        return np.frombuffer(np.asarray(raw).tobytes(), array.dtype).reshape(array.shape)
+
+    def text_from_first(self, text: str) -> str:
+        """The first process's text; the others may give any."""
+        raw = np.frombuffer(text.encode(), np.uint8)
+        size = int(self.from_first(np.array(len(raw))))
+        return self.from_first(np.resize(raw, size)).tobytes().decode()
+
+    def agree(self, number: float) -> float:
+        """The first process's number: of several clocks, its own decides."""
+        return float(self.from_first(np.array(number, np.float64)))
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set in any process."""
+        if self.processes == 1:
+            return flag
+        from jax.experimental import multihost_utils
+
+        return bool(np.asarray(multihost_utils.process_allgather(np.array(flag))).any())
 
     def wait_for_first(self) -> None:
         """All processes meet here."""
-        if self.processes > 1:
-            from jax.experimental import multihost_utils
-
-            multihost_utils.sync_global_devices("dhn")
+        self.any(False)

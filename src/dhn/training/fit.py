@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.checks import seconds
-from dhn.errors import UserError
+from dhn.files.pieces import AbstractSource
 from dhn.files.stored import StoredTrajectories
 from dhn.models.contract import AbstractModel
 from dhn.training.config import TrainingConfig
@@ -17,7 +17,7 @@ from dhn.training.devices import is_first_process
 from dhn.training.interrupt import watch_signals
 from dhn.training.lock import lock_run
 from dhn.training.pace import CHUNK_SECONDS
-from dhn.training.pools import Pooling, Pools
+from dhn.training.pools import FirstCodes, Pooling, Pools
 from dhn.training.progress import open_progress
 from dhn.training.result import FitResult as FitResult
 from dhn.training.result import Options
@@ -40,8 +40,10 @@ def fit(
     checkpoint_seconds: float = 30.0,
     chunk_seconds: float = CHUNK_SECONDS,
     codes: Float[np.ndarray, "n k"] | None = None,
+    source: AbstractSource | None = None,
     stored: StoredTrajectories | None = None,
     pooling: Pooling | None = None,
+    first_codes: FirstCodes | None = None,
 ) -> FitResult:
     """Train `model` on `data`, for `config.steps` steps or for about `budget` seconds.
 
@@ -61,19 +63,15 @@ def fit(
     warm start goes with a model whose weights belong to them.
 
     With `stored`, training is on those trajectories, in pools that fit into memory (`pools`), and
-    `data` is a sample of them.
+    `data` is a sample of them; `first_codes` then takes the place of `codes`.
 
-    All devices share the work (`devices`); with several processes the first one writes.
+    All devices share the work (`devices`). Of several processes the first one writes, and its clock
+    decides. Each trains on its rows of `source`; only the first needs all of them as `data`.
 
     The last weights are returned, where the learning rate has come to rest, unless an earlier
     validation loss was less than half as large.
     """
     budget = None if budget is None else seconds("budget", budget)
-    if jax.process_count() > 1 and (budget is not None or stored is not None):
-        raise UserError(
-            "a training of several processes takes a number of steps, not a budget, and data that "
-            "fit into memory; give steps, or use one process with several devices."
-        )
     options = Options(checkpoint_seconds, chunk_seconds)
     with (
         lock_run(directory if is_first_process() else None),
@@ -88,11 +86,12 @@ def fit(
             scratch = directory or stack.enter_context(tempfile.TemporaryDirectory())
             pools = Pools(
                 stored, scaler, tuple(model.training_shapes), config, Path(scratch),
-                model.latent_size, pooling or Pooling(),
+                model.latent_size, pooling or Pooling(), first_codes,
             )  # fmt: skip
             stack.callback(pools.close)
         session = Session(
-            model, data, scaler, config, budget, directory, resume, shown, options, codes, pools
-        )
+            model, data, scaler, config, budget, directory, resume, shown, options, codes, pools,
+            source,
+        )  # fmt: skip
         session.train(interruption)
         return session.result()

@@ -12,11 +12,14 @@ Record = dict[str, Any]
 
 @final
 class History:
-    """Records in order of steps. One JSON object a line in the file, appended as they come."""
+    """Records in order of steps. One JSON object a line in the file, appended as they come.
 
-    def __init__(self, path: Path | None = None):
+    Of several processes one writes the file.
+    """
+
+    def __init__(self, path: Path | None = None, writes: bool = True):
         self.records: list[Record] = []
-        self.path = path
+        self.path, self._written = path, path if writes else None
 
     def restore(self, step: int) -> None:
         """Take up the file's records up to `step`; later ones, of a lost end, are dropped."""
@@ -39,17 +42,17 @@ class History:
 
     def add(self, record: Record) -> None:
         self.records.append(record)
-        if self.path is not None:
+        if self._written is not None:
             try:
-                with self.path.open("a", encoding="utf-8") as file:
+                with self._written.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(record) + "\n")
             except OSError as error:
                 raise UserError(
-                    f"{self.path} cannot be written: {error.strerror}. Mend that and resume."
+                    f"{self._written} cannot be written: {error.strerror}. Mend that and resume."
                 ) from error
 
     def _rewrite(self) -> None:
-        if self.path is not None:
-            with atomic_path(self.path) as temporary:
+        if self._written is not None:
+            with atomic_path(self._written) as temporary:
                 text = "".join(json.dumps(record) + "\n" for record in self.records)
                 temporary.write_text(text, encoding="utf-8")

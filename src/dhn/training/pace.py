@@ -55,13 +55,19 @@ class Chunks:
         self._next = max(1, min(fitting, GROWTH * steps))
 
 
-def measure_speed(run: Run, state: TrainState, seconds: float) -> tuple[float, int]:
-    """Steps a second, and a fitting chunk length, from about `seconds` of work on a copy."""
+def measure_speed(
+    run: Run, state: TrainState, seconds: float, agree: Callable[[float], float]
+) -> tuple[float, int]:
+    """Steps a second, and a fitting chunk length, from about `seconds` of work on a copy.
+
+    **Arguments**: `agree` makes one of the times that several processes have measured.
+    """
     state = jax.tree.map(jnp.copy, state)
     chunks, spent, speed = Chunks(), 0.0, 0.0
     while spent < seconds:
         steps = chunks.length(1 << 30)
         state, _, took = take_steps(run, state, steps)
+        took = agree(took)
         chunks.took(steps, took)
         spent, speed = spent + took, steps / max(took, 1e-6)
     return speed, chunks.length(1 << 30)

@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple, final
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Bool, Float, Int
 
 from dhn.blocks import StateBlock, window_starts
 from dhn.errors import UserError
 from dhn.models.contract import ModelContext, WindowShape
+from dhn.training.devices import Devices, replicated
 from dhn.training.step import TrainingData, WholeTrajectories
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
-from dhn.trajectories.segments import code_rows as rows_of_codes
 
 SMALLEST_BUCKET = 1024  # rows
 
@@ -49,26 +51,54 @@ def usable_states(data: Trajectories) -> Bool[np.ndarray, "n T"]:
     return data.complete
 
 
-def prepare(
-    data: Trajectories,
-    scaler: Scaler,
-    window_shapes: Sequence[WindowShape],
-    precision: str = "float32",
-    usable: Bool[np.ndarray, "n T"] | None = None,
-) -> TrainingData:
-    """Scaled states on the device, padded to a bucket, and every window's start for each stage.
+@final
+class Part(NamedTuple):
+    """The rows of a data set that one process holds: scaled, padded, in the host's memory."""
 
-    `usable` narrows the states that windows may contain, e.g. to leave some out for validation.
-    """
+    q: Float[np.ndarray, "r T d"]
+    p: Float[np.ndarray, "r T d"]
+    known: Bool[np.ndarray, "r T"]
+    """Which states are usable; none of the padding."""
+
+
+def scaled_part(data: Trajectories, scaler: Scaler, precision: str, rows: int) -> Part:
+    """The states of some trajectories, padded to so many rows."""
     check_trainable(data)
-    known = usable_states(data) if usable is None else usable & usable_states(data)
-    rows = bucket(len(data))
 
-    def on_device(x: Float[np.ndarray, "n T d"]):
-        padded = np.zeros((rows, *x.shape[1:]), precision)
-        padded[: len(x)] = np.where(np.isfinite(x), x, 0.0)
-        return jax.device_put(padded)
+    def padded(x: np.ndarray, dtype: str) -> np.ndarray:
+        found = np.zeros((rows, *x.shape[1:]), dtype)
+        found[: len(x)] = np.where(np.isfinite(x), x, 0)
+        return found
 
+    q, p = scaler.transform(data)
+    return Part(padded(q, precision), padded(p, precision), padded(usable_states(data), "bool"))
+
+
+def place_states(
+    part: Part, rows: int, count: int, devices: Devices
+) -> tuple[StateBlock, Bool[np.ndarray, "n T"]]:
+    """The parts of all processes as arrays of `rows` rows on the devices.
+
+    **Returns**: states, divided by rows, and the usable states of all `count` trajectories.
+    """
+    known = devices.gathered(devices.by_rows(part.known.astype(np.uint8), rows))
+    states = StateBlock(devices.by_rows(part.q, rows), devices.by_rows(part.p, rows))
+    return states, np.asarray(known)[:count].astype(bool)
+
+
+def prepare(
+    states: StateBlock,
+    known: Bool[np.ndarray, "n T"],
+    window_shapes: Sequence[WindowShape],
+    code_rows: Int[np.ndarray, " n"],
+    mesh: Mesh | None = None,
+) -> TrainingData:
+    """What the compiled steps read: states on the devices and every window's start.
+
+    **Arguments**: `known` are the states that windows may contain; `code_rows` the codebook row of
+    each trajectory.
+    """
+    rows = states.q.shape[0]
     starts, counts, places = [], [], []
     for shape in window_shapes:
         found = window_starts(known, shape.length, shape.spacing)
@@ -77,16 +107,10 @@ def prepare(
         padded[: len(found)] = found
         starts.append(jax.device_put(padded))
         counts.append(jax.device_put(np.int32(len(found))))
-    q, p = scaler.transform(data)
-    code_rows = np.zeros(rows, np.int32)
-    code_rows[: len(data)] = rows_of_codes(data)
-    return TrainingData(
-        StateBlock(on_device(q), on_device(p)),
-        tuple(starts),
-        tuple(counts),
-        jax.device_put(code_rows),
-        _whole(places, rows),
-    )
+    codes = np.zeros(rows, np.int32)
+    codes[: len(code_rows)] = code_rows
+    tables = (tuple(starts), tuple(counts), jax.device_put(codes), _whole(places, rows))
+    return TrainingData(states, *replicated(mesh, tables))
 
 
 def _whole(places: Sequence[Int[np.ndarray, " _"]], rows: int) -> WholeTrajectories:

@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float
 from dhn.errors import UserError
 from dhn.models.contract import AbstractModel
 from dhn.training.history import Record
-from dhn.trajectories.container import Trajectories
 
 
 @final
@@ -25,7 +24,7 @@ class FitResult:
     model: AbstractModel
     """With the averaged weights if the configuration asks for an average."""
     codes: Float[np.ndarray, "n k"]
-    """The latent code of every trajectory of `trajectories`."""
+    """The latent code of every trajectory: of the training set, or of `chunks`."""
     noise: float
     """Root mean square residual of training windows, in units of a typical change."""
     steps: int
@@ -36,10 +35,10 @@ class FitResult:
     """Validation loss of the returned model."""
     chosen: str
     """"last" or "best": which weights these are."""
-    trajectories: Trajectories
-    """Those that `codes` belong to: the training set, or the last pool of one on disk."""
+    chunks: tuple[int, ...]
+    """Of trajectories on disk, the chunks of the last pool; empty for others."""
     held_out: Bool[np.ndarray, " n"]
-    """Which of them no step has seen."""
+    """Which of these trajectories no step has seen."""
 
 
 @final

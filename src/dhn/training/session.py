@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dhn.errors import UserError
+from dhn.files.pieces import AbstractSource, InMemory
 from dhn.models.contract import AbstractModel
 from dhn.training.checkpoint import Checkpoints, describe
 from dhn.training.config import TrainingConfig
@@ -66,15 +67,16 @@ class Session:
         options: Options,
         codes: Float[np.ndarray, "n k"] | None = None,
         pools: Pools | None = None,
+        source: AbstractSource | None = None,
     ):
         self.clock = CLOCKS[config.clock]
         self.started = self.clock()
         self.config, self.shown, self.options = config, shown, options
-        context = make_context(data, scaler)
         shapes = tuple(model.training_shapes)
         self.pools, self.devices = pools, Devices()
         if pools is None:
-            self.pool = whole_pool(data, scaler, shapes, config)
+            given = InMemory(data) if source is None else source
+            self.pool = whole_pool(data, given, scaler, shapes, config, self.devices)
         else:
             self.pool = pools.load(0)
         arrays = self.pool.arrays
@@ -85,15 +87,13 @@ class Session:
         self.devices.check(sizes, pieces, rows)
         self.run = Run(
             static=replicated(mesh, self.static),
-            data=replicated(mesh, arrays),
+            data=arrays,
             config=config.model_copy(update=UNREAD),
             seed=replicated(mesh, jnp.asarray(config.seed % 2**32, jnp.uint32)),
             total_steps=replicated(mesh, jnp.asarray(config.steps, jnp.int32)),
             mesh=mesh,
         )
         self.state = initial_state(model, rows, config, codes)
-        if pools is not None:
-            self._take_codes()
         self.plan = Plan(config.steps, budget)
         self.planned = budget is None
         self.chunks = Chunks(1, options.chunk_seconds)
@@ -106,11 +106,12 @@ class Session:
         writes = self.devices.first
         self.checkpoints = None if directory is None else Checkpoints(Path(directory), writes)
         log = None if directory is None else Path(directory) / "metrics.jsonl"
-        self.history = History(log if writes else None)
-        self.description = (
-            {} if directory is None else describe(model, data, scaler, context, config)
-        )
-        if pools is not None and directory is not None:
+        self.history = History(log, writes)
+        self.description: dict[str, Any] = {}
+        if directory is not None and writes:
+            context = make_context(data, scaler)
+            self.description = describe(model, data, scaler, context, config)
+        if self.description and pools is not None:
             self.description |= {
                 "trajectories": len(pools.stored),
                 "data": pools.stored.fingerprint(),
@@ -118,43 +119,49 @@ class Session:
                     **config.model_dump(mode="json"), "pools": dataclasses.asdict(pools.pooling)
                 },
             }  # fmt: skip
+        pool = None
         if self.checkpoints is not None:
             if not writes:
                 self.devices.wait_for_first()
-            self._open_run(resume)
+            pool = self._open_run(self.checkpoints, resume)
             if writes:
                 self.devices.wait_for_first()
+        if pools is not None and pool is not None:
+            self._use(pools.load(pool))
+        elif pools is not None:
+            self._take_codes()
         self.state = self.devices.placed(self.state)
 
-    def _open_run(self, resume: bool) -> None:
-        assert self.checkpoints is not None
-        self.checkpoints.discard_unfinished()
-        if not self.checkpoints.paths():
+    def _open_run(self, checkpoints: Checkpoints, resume: bool) -> int | None:
+        """Take up the last checkpoint, if there is one; its pool.
+
+        The first process does so before the others, so nothing here is an exchange.
+        """
+        checkpoints.discard_unfinished()
+        if not checkpoints.paths():
             self.history.clear()
             if self.pools is not None:
                 self.pools.clear()
-                self._take_codes()
-            return
+            return None
         if not resume:
             raise UserError(
-                f"{self.checkpoints.directory} already holds a run; resume it "
+                f"{checkpoints.directory} already holds a run; resume it "
                 f"(resume) or train into a new folder."
             )
-        self.state, metadata = self.checkpoints.load_last(self.state, self.description)
+        self.state, metadata = checkpoints.load_last(self.state, self.description)
         budget = metadata["budget"]
         if self.plan.budget is not None and self.plan.budget != budget:
             raise UserError(
-                f"{self.checkpoints.directory} was trained with budget = {budget!r}, now it is "
+                f"{checkpoints.directory} was trained with budget = {budget!r}, now it is "
                 f"{self.plan.budget!r}; resume without a budget, or train into a new folder."
             )
         self.plan = Plan(self.config.steps, budget, metadata["schedule"])
         self.planned = True
         self.best, self.seconds_before = metadata["best"], metadata["seconds"]
         self.validations = metadata["validations"]
-        if self.pools is not None:
-            self._use(self.pools.load(metadata["pool"]))
         self.history.restore(self.step)
         self.shown.say(f"resuming at step {self.step} of {self.plan.total_steps}")
+        return metadata.get("pool", 0)
 
     @property
     def validator(self) -> Validator:
@@ -162,7 +169,7 @@ class Session:
 
     def _use(self, pool: Pool) -> None:
         self.pool = pool
-        self.run = self.run._replace(data=replicated(self.devices.mesh, pool.arrays))
+        self.run = self.run._replace(data=pool.arrays)
 
     def _take_codes(self) -> None:
         assert self.pools is not None
@@ -190,8 +197,8 @@ class Session:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of this run by its clock, earlier sessions included."""
-        return self.seconds_before + self.clock() - self.started
+        """Seconds of this run by the first process's clock, earlier sessions included."""
+        return self.devices.agree(self.seconds_before + self.clock() - self.started)
 
     def model(self, state: TrainState) -> AbstractModel:
         weights = state.weights if state.average is None else state.average
@@ -203,7 +210,7 @@ class Session:
         self.state, _, _ = take_steps(self.run, self.state, 0)  # compiles
         if not self.planned:
             self._make_plan()
-        _, _, self.stopping = self.devices.agree(0.0, False, bool(interruption))
+        self.stopping = self.devices.any(bool(interruption))
         while self.step < self.plan.total_steps:
             if self.stopping or (interruption and self.devices.processes == 1):
                 self._stop(interruption)
@@ -223,10 +230,12 @@ class Session:
             self._validation_loss()
             started = self.clock()
             self._validation_loss()
-            self.validation_seconds = self.clock() - started
+            self.validation_seconds = self.devices.agree(self.clock() - started)
             affordable = int(0.1 * (budget - self.elapsed) / self.validation_seconds)
             self.validations = max(1, min(VALIDATIONS, affordable))
-        speed, chunk = measure_speed(self.run, self.state, min(MEASURE_SECONDS, 0.05 * budget))
+        speed, chunk = measure_speed(
+            self.run, self.state, min(MEASURE_SECONDS, 0.05 * budget), self.devices.agree
+        )
         left = MARGIN * (budget - self.elapsed) - self._reserve()
         self.plan = Plan(max(1, int(speed * max(left, 0.1 * budget))), budget)
         self.chunks, self.planned = Chunks(chunk, self.options.chunk_seconds), True
@@ -245,8 +254,9 @@ class Session:
         total = jnp.asarray(self.plan.total_steps, jnp.int32)
         run = self.run._replace(total_steps=replicated(self.devices.mesh, total))
         self.state, log, seconds = take_steps(run, self.state, steps)
-        due = time.monotonic() - self.saved >= self.options.checkpoint_seconds
-        seconds, due, self.stopping = self.devices.agree(seconds, due, bool(interruption))
+        due = self.devices.agree(time.monotonic() - self.saved) >= self.options.checkpoint_seconds
+        seconds = self.devices.agree(seconds)
+        self.stopping = self.devices.any(bool(interruption))
         if not bool(log.finite):
             self._diverged()
         self.chunks.took(steps, seconds)
@@ -291,9 +301,10 @@ class Session:
 
     def _codes(self, state: TrainState) -> Float[Array, "N k"]:
         """One code a trajectory; those that share a row of the codebook have the same."""
-        shared = self.pool.arrays.code_rows
         rows = state.codebook.rows
-        return rows if shared is None else rows[shared]
+        shared = np.zeros(len(rows), np.int32)
+        shared[: len(self.pool.code_rows)] = self.pool.code_rows
+        return rows[shared]
 
     def _consider(self, validation: float) -> None:
         """Keep this state if it is the best so far."""
@@ -372,7 +383,7 @@ class Session:
             history=self.history.records,
             validation=validation,
             chosen=chosen,
-            trajectories=self.pool.data,
+            chunks=() if self.pools is None else (*self.pool.chunks, *self.pools.held),
             held_out=self.validator.split.held_out,
         )
 

@@ -8,15 +8,13 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Key
 
 from dhn.blocks import StateBlock, cut_windows
 from dhn.codes.autodecode import CodePrior, autodecode
 from dhn.models.contract import AbstractModel, WindowShape
-from dhn.training.prepare import usable_states
+from dhn.training.devices import Devices, replicated
 from dhn.training.step import TrainingData
-from dhn.trajectories.container import Trajectories
-from dhn.trajectories.scaling import Scaler
 
 ENOUGH_TRAJECTORIES = 20  # to hold whole ones out
 MOST_TRAJECTORIES = 16
@@ -113,23 +111,20 @@ class Validator:
 
     def __init__(
         self,
-        data: Trajectories,
-        scaler: Scaler,
+        known: Bool[np.ndarray, "n T"],
         shapes: tuple[WindowShape, ...],
         split: Split,
         training: TrainingData,
-        precision: str,
         seed: int,
+        devices: Devices,
     ):
         self.split, self.shapes, self.training = split, shapes, training
-        self.key = jr.fold_in(jr.key(SPLIT_STREAM), seed % 2**31)
+        self._devices = devices
+        self._seed = replicated(devices.mesh, jnp.asarray(seed % 2**31, jnp.uint32))
         self.trained_rows = np.flatnonzero(~split.held_out)
         self.held_rows = np.flatnonzero(split.held_out)
         self.enabled = bool(split.validation.any())
-        q, p = scaler.transform(data)
-        known = usable_states(data)
-        held = [np.nan_to_num(x[self.held_rows]).astype(precision) for x in (q, p)]
-        self._held_states = StateBlock(jnp.asarray(held[0]), jnp.asarray(held[1]))
+        self._held_states = devices.take(training.states, self.held_rows)
         self._held_known = known[self.held_rows]
         self._observed = _halves(self._held_known, 0.5)[0] if len(self.held_rows) else None
         self._checked = slice(0, MOST_TRAJECTORIES)
@@ -160,8 +155,9 @@ class Validator:
 
     def noise(self, model: AbstractModel, codes: Array) -> float:
         """Root mean square residual over training windows: how exactly data obey the model."""
+        model, codes = replicated(self._devices.mesh, (model, codes))
         total = [
-            _mean_square(model, i, self.training, codes, jr.fold_in(self.key, i))
+            _mean_square(model, codes, i, self.training, self._seed)
             for i in range(len(model.window_shapes))
         ]
         return float(np.sqrt(np.mean([float(x) for x in total])))
@@ -182,7 +178,9 @@ class Validator:
             )  # fmt: skip
             codes = codes.at[self.held_rows[part]].set(jnp.asarray(fitted, codes.dtype))
         picks = tuple(jnp.asarray(pick) for pick in self._picks)
-        return float(_loss(model, self.training.states, picks, codes, self.key))
+        model, codes, picks = replicated(self._devices.mesh, (model, codes, picks))
+        found = float(_loss(model, codes, picks, self.training.states, self._seed))
+        return self._devices.agree(found)  # each process has fitted codes for itself
 
     def all_codes(self, model: AbstractModel, codes: Array) -> Float[np.ndarray, "n k"]:
         """The codebook with the codes of held-out trajectories, fitted on all their states."""
@@ -214,15 +212,22 @@ def _of_full_rank(prior: CodePrior) -> CodePrior:
     )
 
 
+def _key(seed: Array) -> Key[Array, ""]:
+    return jr.fold_in(jr.key(SPLIT_STREAM), seed)
+
+
 @eqx.filter_jit
-def _mean_square(model, stage: int, data: TrainingData, codes, key):
+def _mean_square(model, codes, stage: int, data: TrainingData, seed):
+    key = jr.fold_in(_key(seed), stage)
     pick = data.starts[stage][jr.randint(key, (8 * WINDOWS,), 0, data.counts[stage])]
     windows = cut_windows(data.states, pick[:, 0], pick[:, 1], *model.window_shapes[stage])
     return jnp.mean(model.stage_residuals(stage, windows, codes[pick[:, 0]]) ** 2)
 
 
 @eqx.filter_jit
-def _loss(model, states: StateBlock, picks: tuple[Array, ...], codes, key):
+def _loss(model, codes, picks: tuple[Array, ...], states: StateBlock, seed):
+    key = _key(seed)
+
     def of_trajectory(picks):
         windows = tuple(
             cut_windows(states, pick[:, 0], pick[:, 1], *shape)

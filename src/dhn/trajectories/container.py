@@ -1,4 +1,4 @@
-"""`Trajectories`: the one container that every room of the house passes along."""
+"""`Trajectories`: the container of data that all parts of the package exchange."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import xarray
 
 
-@no_type_check  # at run time: the annotations tell what the fields are once constructed, while the
-# constructor takes whatever `np.asarray` does and says itself, in plain words, what is wrong.
+@no_type_check  # at run time: the annotations describe the fields once constructed, while the
+# constructor takes whatever `np.asarray` does and checks it itself, with messages for people.
 @final
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Trajectories:

@@ -160,6 +160,8 @@ def from_xarray(
     """
     from dhn.trajectories.container import Trajectories
 
+    if type(dataset).__name__ != "Dataset":  # xarray need not be here
+        raise UserError(f"expected an xarray Dataset; got {type(dataset).__name__}.")
     own = q == "q"
     given = {"q": q, "p": p, "v": v}
     for key in ("p", "v"):

@@ -25,6 +25,8 @@ def validated(data: "Trajectories") -> dict[str, Any]:
     names = _labels("names", data.names, d, default_names(d))
     ids = _labels("ids", data.ids, n, tuple(map(str, range(n))))
     group = _labels("code_group", data.code_group, n, (), distinct=False)
+    if any(isinstance(a, str) or a is None for a in data.angles):
+        raise UserError(f"angles must be true or false for each coordinate; got {data.angles!r}.")
     angles = tuple(bool(a) for a in data.angles) or (False,) * d
     if len(angles) != d:
         raise UserError(

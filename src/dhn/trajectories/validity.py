@@ -1,4 +1,4 @@
-"""How long a forecast with bands is worth having: "valid until"."""
+"""The time until which a forecast with bands is valid."""
 
 import dataclasses
 from typing import Any, final

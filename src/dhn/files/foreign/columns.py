@@ -80,6 +80,7 @@ def map_columns(source: Source, options: ImportOptions) -> Mapped:
             )
         partners[key] = _numbers(table, others, options) if others else None
         units |= _units(source, [f"{key}_{x}" for x in found.names], others)
+    _refuse_twice(options, table)
     whole = Run(source.label, clock.t, found.q, partners["v"], partners["p"], None, table.row)
     runs = []
     for label, rows in trials(table, options.trial, source.label, clock.t):
@@ -94,7 +95,7 @@ def map_columns(source: Source, options: ImportOptions) -> Mapped:
         units=units,
         angles=found.angles,
         notes=(*source.notes, *clock.notes, *found.notes),
-        warnings=(*source.warnings, *found.warnings),
+        warnings=(*source.warnings, *_unused_times(table, options), *found.warnings),
         outside=int((~inside).sum()),
         unit_stated=clock.stated,
     )
@@ -130,6 +131,27 @@ def _recognised(source: Source, options: ImportOptions) -> ImportOptions:
         seen = () if options.positions_only else tuple(x for _, x in getattr(roles, key))
         found[key] = getattr(options, key) or seen
     return options.model_copy(update=found)
+
+
+def _refuse_twice(options: ImportOptions, table: Table) -> None:
+    """One column has one meaning."""
+    meant: dict[str, str] = {}
+    time = () if options.time is None else (options.time,)
+    for role, some in {"time": time, "q": options.q, "v": options.v, "p": options.p}.items():
+        for _, column in expand(some, table):
+            if column in meant:
+                raise UserError(
+                    f"the column {column!r} is named twice, as {meant[column]} and {role}; name "
+                    f"another one."
+                )
+            meant[column] = role
+
+
+def _unused_times(table: Table, options: ImportOptions) -> tuple[str, ...]:
+    times = [x for x in table.columns if x.casefold() in TIME_NAMES]
+    if options.rate is None or not times:
+        return ()
+    return (f"times follow from the rate, not from the column {times[0]!r}; leave rate out",)
 
 
 def _numbers(

@@ -41,7 +41,7 @@ from dhn.files.foreign.sources import load_sources
 from dhn.files.foreign.times import FEWEST, clean, cut_at_gaps
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique
-from dhn.trajectories.segments import shared_codes
+from dhn.trajectories.segments import SEGMENT, shared_codes
 
 _SAMPLE = 4000  # states over which the noise of momenta is averaged
 
@@ -96,23 +96,12 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     rows = sum(len(run) for x in mapped for run in x.runs) + counts.pop("lines", 0)
     momenta, names = _momenta(first.names, options)
     angles, degrees = angle_flags(names, mapped, options, momenta)
+    if options.wrapped and not any(angles):
+        raise UserError("wrapped is about angles, and no coordinate is one; name them (angles).")
     units = coordinate_units(first, names, angles, degrees)
 
-    runs: list[Run] = []
+    runs = _clean_runs(mapped, degrees, options, counts)
     warnings = [y for x in mapped for y in x.warnings]
-    for x in mapped:
-        for raw in x.runs:
-            run = radians(zeroed(raw, options.zero), degrees, first)
-            run = clean(run, counts, options.keep_times)
-            if run is not None:
-                runs += [run] if options.gap is None else cut_at_gaps(run, options.gap)
-    runs = [x for x in runs if len(x.complete()) >= FEWEST]
-    if not runs:
-        raise UserError(
-            "no run has four or more complete rows; check the columns (and missing, gap)."
-        )
-    ids = unique([x.id.replace("/", "-") if "/seg" not in x.id else x.id for x in runs])
-    runs = [dataclasses.replace(x, id=label) for x, label in zip(runs, ids, strict=True)]
     if not options.wrapped:
         runs, steep = unwrapped(runs, angles, names)
         warnings += steep
@@ -123,6 +112,12 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     plan = held_plan = make_plan(training, options)
     if options.smooth and len(parts) > 1:  # forecasts are measured against measurements
         held_plan = make_plan(training, options.model_copy(update={"smooth": False}))
+    longest = max(x.t[-1] - x.t[0] for x in training)
+    if plan.dt * (FEWEST - 1) > longest * (1 + 1e-6):
+        raise UserError(
+            f"a time step (dt) of {plan.dt:g} s leaves fewer than {FEWEST} states of the longest "
+            f"run, which takes {longest:g} s; give a smaller one."
+        )
     whole = all((x.t == np.round(x.t)).all() for x in training)
     warnings += clock_warnings(plan.step, first.unit_stated, whole)
     if options.system is None and not options.mass and plan.velocity_filters:
@@ -201,6 +196,25 @@ def _map(paths: Sequence[Path], options: ImportOptions, counts: Counter[str]) ->
                     f"{paths[0]} are {', '.join(mapped[0].names)}; all files must have the same."
                 )
     return mapped
+
+
+def _clean_runs(
+    mapped: list[Mapped], degrees: tuple[bool, ...], options: ImportOptions, counts: Counter[str]
+) -> list[Run]:
+    """Runs in radians at strictly increasing times, cut at long gaps, with different ids."""
+    runs: list[Run] = []
+    for raw in (run for x in mapped for run in x.runs):
+        run = radians(zeroed(raw, options.zero), degrees, mapped[0])
+        run = clean(run, counts, options.keep_times)
+        if run is not None:
+            runs += [run] if options.gap is None else cut_at_gaps(run, options.gap)
+    runs = [x for x in runs if len(x.complete()) >= FEWEST]
+    if not runs:
+        raise UserError(
+            "no run has four or more complete rows; check the columns (and missing, gap)."
+        )
+    ids = unique([x.id if SEGMENT in x.id else x.id.replace("/", "-") for x in runs])
+    return [dataclasses.replace(x, id=label) for x, label in zip(runs, ids, strict=True)]
 
 
 def _momenta(names: tuple[str, ...], options: ImportOptions) -> tuple[Momenta, tuple[str, ...]]:

@@ -138,6 +138,9 @@ class ImportOptions(pydantic.BaseModel):
             "a pivot belongs to markers; name the marker's x and y columns (markers).": (
                 self.pivot and not self.markers
             ),
+            "y_down is about markers; name the markers' x and y columns (markers).": (
+                self.y_down and not self.markers
+            ),
             f"pivot needs x and y; got {pivot_numbers} numbers.": pivot_numbers != 2,
             "give a time column or a sampling rate, not both.": self.rate and self.time,
             f"the rate must lie between {SLOWEST:g} and {FASTEST:g} samples a second.": (

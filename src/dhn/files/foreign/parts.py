@@ -29,7 +29,7 @@ def divide_runs(runs: list[Run], options: ImportOptions) -> Parts:
         if pattern is not None:
             whole[part] = _chosen(rest, pattern, runs)
             rest = [x for x in rest if x not in whole[part]]
-    names = (TRAIN, VALIDATION, TEST)
+    names = PARTS
     if options.test_trials is None and len(options.split) == 2:
         names = (TRAIN, TEST)
     for run in rest:
@@ -38,6 +38,12 @@ def divide_runs(runs: list[Run], options: ImportOptions) -> Parts:
         for part, piece in zip(labels, pieces, strict=False):
             if len(piece.complete()) >= FEWEST:
                 parts.setdefault(part, []).append((piece, float(run.t[0])))
+    for part in names[: len(options.split)]:
+        if part not in parts:
+            raise UserError(
+                f"the {part} part of the split has no run with {FEWEST} complete rows; give other "
+                f"fractions or more data."
+            )
     for part, chosen in whole.items():
         parts[part] = [(x, float(x.t[0])) for x in chosen]
     return {part: parts[part] for part in (WHOLE, *dict.fromkeys((*names, TEST))) if part in parts}

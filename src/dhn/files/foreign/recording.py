@@ -160,6 +160,8 @@ def expand(refs: Sequence[str], table: Table) -> list[tuple[str, str]]:
     found = []
     for ref in refs:
         own, column = split_name(ref)
+        if not own and "=" in ref:
+            raise UserError(f"{ref!r} renames a column to nothing; write NAME={column}.")
         if column not in table.columns and column in parts:
             found += [(f"{own}{k + 1}" if own else "", x) for k, x in enumerate(parts[column])]
         else:
