@@ -84,7 +84,12 @@ def lasting_name(tree: Any) -> str:
     Raises `Unkept` where no text tells two of them apart, such as for a function without a name.
     """
     kinds: set[type] = set()
-    leaves, structure = jax.tree.flatten(tree, is_leaf=lambda x: kinds.add(type(x)))
+
+    def note(node: Any) -> bool:
+        kinds.add(type(node))
+        return False
+
+    leaves, structure = jax.tree.flatten(tree, is_leaf=note)
     if any(kind.__module__.partition(".")[0] not in _ROOTS for kind in kinds):
         raise Unkept
     text = repr((str(structure), [_name(x) for x in leaves]))
