@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -25,6 +25,7 @@ _ROOTS = ("builtins", "collections", "dhn", "equinox", "jax", "jaxlib", "numpy")
 """Packages whose classes a kept program may be made from; others may change unnoticed."""
 
 
+@final
 class Unkept(Exception):
     """A program that depends on something without a lasting name."""
 
