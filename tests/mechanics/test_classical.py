@@ -89,6 +89,7 @@ def test_mistakes_are_explained():
         dhn.Mechanics(params={"g": 9.81})
 
 
+@pytest.mark.slow
 def test_masses_and_lengths_of_a_double_pendulum_within_two_percent():
     data = dhn.simulate(
         "double_pendulum", 3, seed=0, params=TRUE, times=0.05 * np.arange(240), damping=0.02,

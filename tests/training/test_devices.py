@@ -75,11 +75,10 @@ def test_one_device_places_nothing():
     devices = Devices()
     state = {"x": np.ones(3)}
     assert devices.mesh is None and devices.placed(state) is state
-    assert devices.gathered(state) is state and devices.agree(1.0, True, False) == (
-        1.0,
-        True,
-        False,
-    )
+    assert devices.gathered(state) is state and devices.rows(1024) == (0, 1024)
+    assert devices.agree(1.5) == 1.5 and devices.text_from_first("a") == "a"
+    assert devices.any(True) and not devices.any(False)
+    assert devices.take(state, np.array([0, 2]))["x"].shape == (2,)
     devices.check((15,), 1, 1024)
     devices.count = 2
     with pytest.raises(UserError, match="2 devices cannot share 15 windows"):

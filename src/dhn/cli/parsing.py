@@ -19,7 +19,7 @@ import tyro
 from dhn.errors import NEAR, UserError, did_you_mean, first_mistake
 
 Arguments = TypeVar("Arguments")
-_Named = type(tyro.conf.arg())
+_Named: Any = type(tyro.conf.arg())
 """What `tyro.conf.arg` adds to the type of a field."""
 
 

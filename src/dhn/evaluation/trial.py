@@ -62,7 +62,7 @@ class Trial:
     def rows(self) -> dict[str, int]:
         """A good, a usual and a bad trajectory, of those measured to their end if there are."""
         whole = np.asarray(self.truth.known)[:, self.observe :].all(1)
-        chosen = np.flatnonzero(whole) if whole.any() else np.arange(len(whole))
+        chosen = np.flatnonzero(whole) if whole.any() else np.arange(len(self.truth))
         order = chosen[np.argsort(self.metrics.per_trajectory[chosen])]
         picks = {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}
         if len(order) < 3:

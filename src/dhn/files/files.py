@@ -11,9 +11,10 @@ from typing import Any, Literal, final
 
 from dhn.checks import as_path
 from dhn.errors import UserError
+from dhn.files import stored
 from dhn.files.arrays import from_arrays, shown, to_arrays
 from dhn.files.atomic import atomic_path
-from dhn.files.stored import is_store, open, write_store
+from dhn.files.stored import is_store, write_store
 from dhn.files.table import Table, check_fingerprint, from_table, to_table
 from dhn.memory import check_memory
 from dhn.printable import printable
@@ -91,7 +92,7 @@ def check_file(path: Path) -> bytes:
         raise UserError(f"{path} is empty (0 bytes); write or download it again.")
     try:
         check_memory(size, "the file")
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             return file.read(16)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -174,7 +175,7 @@ def read(
             return read_measured(path, **fields)
     path = as_path(path)
     if is_store(path):
-        data = open(path).read()
+        data = stored.open(path).read()
         return data.replace(**fields) if fields else data
     format_of(path)
     start = check_file(path)

@@ -115,7 +115,7 @@ def calibrated(
         independent = []
         for x, ratio, (w, _) in zip(near, ratios, parts, strict=True):
             here = ratio[:, min(knot, ratio.shape[1] - 1)]
-            independent.append(min(float(len(x)), independent_windows(w, here, ahead[knot])))
+            independent.append(min(float(len(x)), independent_windows(w, here, float(ahead[knot]))))
         independent[1] = min(independent[1], max(0.0, ENOUGH - independent[0]))
         counts[k] = sum(independent)
         weights = np.concatenate(

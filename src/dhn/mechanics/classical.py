@@ -110,7 +110,7 @@ class Classical:
         params, (q, v) = self.values(x), self._own(q, v)
         p = jnp.asarray(self.system.momenta(q, v, params))
         unit = self.inertia * (self.scale.size[0] / self.scale.time) ** 2
-        return self.system.H(q, p, params) / unit
+        return self.system.H(jnp.asarray(q), p, params) / unit
 
     def _own(self, q: Any, v: Any) -> tuple[Any, Any]:
         place, size = jnp.asarray(self.scale.offset), jnp.asarray(self.scale.size)

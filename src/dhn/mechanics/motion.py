@@ -155,7 +155,9 @@ def acceleration(
     slope += pull - jnp.concatenate([pull[1:], jnp.zeros(1)])
     spin = jnp.where(np.array(layout.angles), v**2, 0.0)
     centrifugal = (masses * jnp.sin(turn) * spin[None, :]).sum(-1)
-    return solve_definite(masses * jnp.cos(turn), outer - slope - centrifugal)
+    return solve_definite(
+        jnp.asarray(masses * jnp.cos(turn)), jnp.asarray(outer - slope - centrifugal)
+    )
 
 
 def energy(

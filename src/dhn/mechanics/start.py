@@ -26,6 +26,7 @@ PADDED = (128, 512, 2048, 8192)
 
 STARTS = 8
 """First guesses of a system's parameters."""
+FIRST, LAST = 15, 60  # evaluations, of each first guess and of the best
 
 
 @final
@@ -64,9 +65,12 @@ def start_from(layout: Layout, runs: list[Run], scale: Scale) -> Start:
     active = layout.base()
     for name in ("log_white", "log_kick"):
         active[layout.slices[name]] = False
-    firsts = [_linear(layout, q, v, a, chained)] if layout.classical is None else _spreads(layout)
-    tried = [_refined(layout, x, active, q, v, a, width) for x in firsts]
-    theta, left = min(tried, key=lambda x: float(np.nanmean(np.abs(x[1]) / np.std(a, axis=0))))
+    if layout.classical is None:
+        theta = _linear(layout, q, v, a, chained)
+    else:
+        tried = [_refined(layout, x, active, q, v, a, width, FIRST) for x in _spreads(layout)]
+        theta = min(tried, key=lambda x: float(np.mean(np.abs(x[1]) / np.std(a, axis=0))))[0]
+    theta, left = _refined(layout, theta, active, q, v, a, width, LAST)
     as_measured = np.diff(left, axis=1, prepend=0.0) if scale.relative else left
     motion = np.diff(a, axis=1, prepend=0.0) if scale.relative else a
     share = _spread(as_measured) / np.maximum(_spread(motion), 1e-12)
@@ -188,7 +192,7 @@ def _log_cholesky(layout: Layout, masses: np.ndarray) -> np.ndarray:
 
 def _refined(
     layout: Layout, theta: np.ndarray, active: Bool[np.ndarray, " P"], q: np.ndarray, v: np.ndarray,
-    a: np.ndarray, width: np.ndarray,
+    a: np.ndarray, width: np.ndarray, most: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Nonlinear least squares of the accelerations themselves, with a robust loss."""
     entries, count = np.flatnonzero(active), len(q)
@@ -209,7 +213,7 @@ def _refined(
 
     def slope(x: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
-            found = np.asarray(_slopes(layout, full(x), q, v, width))[:count, :, entries]
+            found = np.asarray(_slopes(layout, full(x), entries, q, v, width))[:count]
         return np.nan_to_num(found / size[:, None]).reshape(-1, len(entries))
 
     from scipy.optimize import least_squares  # slow to import; only a fit needs it
@@ -218,7 +222,7 @@ def _refined(
     spread = max(1.4826 * float(np.median(np.abs(value(begin)))), 1e-4)
     found = least_squares(
         value, begin, jac=slope, bounds=(low[entries] - 1e-9, high[entries]), loss="soft_l1",  # pyright: ignore
-        f_scale=spread, x_scale="jac", max_nfev=60,
+        f_scale=spread, x_scale="jac", max_nfev=most,
     )  # fmt: skip
     best = np.clip(found.x, low[entries], high[entries])
     return full(best), value(best).reshape(a.shape) * size
@@ -230,8 +234,11 @@ def _accelerations(layout, theta, q, v, width):
 
 
 @functools.partial(jax.jit, static_argnames="layout")
-def _slopes(layout, theta, q, v, width):
-    return jax.jacfwd(lambda z: _accelerations(layout, z, q, v, width))(theta)
+def _slopes(layout, theta, entries, q, v, width):
+    def along(x):
+        return _accelerations(layout, theta.at[entries].set(x), q, v, width)
+
+    return jax.jacfwd(along)(theta[entries])
 
 
 def _chain(layout: Layout) -> np.ndarray:

@@ -23,18 +23,19 @@ class Bands:
 
     edges: Float[np.ndarray, " b"]
     """First horizon of each bin, in states; 0 is between known numbers."""
-    factors: Float[np.ndarray, "b levels"]
-    """Half-width of a band over the posterior standard deviation."""
+    factors: Float[np.ndarray, "b m levels"]
+    """Half-width of a band over the posterior standard deviation; `m` is 1 if all numbers of a
+    state have the same."""
 
     @classmethod
     def gaussian(cls) -> "Bands":
         """The posterior as it is."""
         return cls(
-            np.zeros(1), np.array([[NormalDist().inv_cdf(0.5 + level / 2) for level in LEVELS]])
+            np.zeros(1), np.array([[[NormalDist().inv_cdf(0.5 + level / 2) for level in LEVELS]]])
         )
 
     @classmethod
-    def fit(cls, scores: Float[np.ndarray, "m T d"], horizon: Float[np.ndarray, "m T"]) -> "Bands":
+    def fit(cls, scores: Float[np.ndarray, "n T m"], horizon: Float[np.ndarray, "n T"]) -> "Bands":
         """From errors of held-out reconstructions.
 
         Arguments:
@@ -42,21 +43,21 @@ class Bands:
             horizon: States beyond the last known number, 0 between known numbers.
 
         Returns:
-            For each bin of horizons the finite-sample quantiles of the scores.
+            For each bin of horizons and number of a state the finite-sample quantiles of scores.
         """
         longest = max(float(horizon.max()), 1.0)
         edges = np.unique(np.concatenate([[0.0, 1.0], np.geomspace(1, longest, BINS)]).round())
         kept, factors, waiting = [], [], []
         for i, edge in enumerate(edges):
             stop = edges[i + 1] if i + 1 < len(edges) else np.inf
-            here = scores[(horizon >= edge) & (horizon < stop)]
-            waiting.append(here[np.isfinite(here)])
+            waiting.append(scores[(horizon >= edge) & (horizon < stop)])
             pooled = np.concatenate(waiting)
-            if len(pooled) >= LEAST_ERRORS:
-                # The conformal quantile of n scores: rank ceil((n + 1) * level).
-                rank = np.minimum(np.ceil((len(pooled) + 1) * np.array(LEVELS)), len(pooled))
+            columns = [x[np.isfinite(x)] for x in (*pooled.T, pooled)]
+            if max(len(x) for x in columns[:-1]) >= LEAST_ERRORS:
                 kept.append(edges[i + 1 - len(waiting)])
-                factors.append(np.sort(pooled)[rank.astype(int) - 1])
+                # Coordinates and momenta err differently.
+                enough = (x if len(x) >= LEAST_ERRORS else columns[-1] for x in columns[:-1])
+                factors.append([_conformal(x) for x in enough])
                 waiting = []
         if not kept:
             return cls.gaussian()
@@ -73,7 +74,7 @@ class Bands:
         row = np.searchsorted(self.edges, horizon, side="right") - 1
         found = {0.5: mean}
         for i, level in enumerate(LEVELS):
-            width = self.factors[np.maximum(row, 0), i][..., None] * deviation
+            width = self.factors[np.maximum(row, 0), :, i] * deviation
             found[round(0.5 - level / 2, 3)] = mean - width
             found[round(0.5 + level / 2, 3)] = mean + width
         return {level: found[level] for level in QUANTILES}
@@ -83,7 +84,15 @@ class Bands:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Bands":
-        return cls(arrays["bands/edges"], arrays["bands/factors"])
+        factors = arrays["bands/factors"]
+        # Files of 0.2.0's first models have one factor for all numbers of a state.
+        return cls(arrays["bands/edges"], factors if factors.ndim == 3 else factors[:, None])
+
+
+def _conformal(scores: Float[np.ndarray, " k"]) -> Float[np.ndarray, " levels"]:
+    """Quantiles of so many scores that hold for a new one: rank `ceil((k + 1) * level)`."""
+    rank = np.minimum(np.ceil((len(scores) + 1) * np.array(LEVELS)), len(scores))
+    return np.sort(scores)[rank.astype(int) - 1]
 
 
 def horizons(known: Bool[np.ndarray, "n T m"]) -> Float[np.ndarray, "n T"]:

@@ -168,7 +168,7 @@ class Job:
         def run(arrays):
             code, scatter, number, part = arrays
             question, gaussian, sigma = self.question(part, span)
-            sigma = jax.device_put(np.maximum(sigma, self._softest(question, span)))
+            sigma = jax.device_put(np.maximum(sigma, self._softest(question)))
             found = iterate(
                 self.model, question, code, self.frame, gaussian, sigma * scatter, self.solver,
                 limit,
@@ -197,15 +197,18 @@ class Job:
         size = FEW_ROWS if len(rows) <= 4 * FEW_ROWS else BATCH
         return Found(*in_batches(run, parts, size, side_by_side=together))
 
-    def _softest(self, question: Question, span: int) -> Float[np.ndarray, " k"]:
-        """The largest error of the model that the noise of `span` states hides.
+    def _softest(self, question: Question) -> Float[np.ndarray, " k"]:
+        """The largest error of the model that the noise of a trajectory hides.
 
         Errors of single steps move the end of a path by their sum's sum. What stays below the noise
         so changes no answer, but lowering `σ` further makes valleys narrow and steps short.
         """
-        weights = (np.asarray(question.weight), np.asarray(question.between.weight))
-        most = np.max([w.reshape(len(w), -1).max(1, initial=0.0) for w in weights], axis=0)
-        return 1 / np.sqrt(np.maximum(most, 1e-30)) / self.change / span**2
+        weight, between = (np.asarray(x) for x in (question.weight, question.between.weight))
+        weight = weight.max(2)
+        weight[:, 1:] = np.maximum(weight[:, 1:], between.max((2, 3), initial=0.0))
+        last = (np.arange(1, weight.shape[1] + 1) * (weight > 0)).max(1)
+        noise = 1 / np.sqrt(np.maximum(weight.max(1), 1e-30))
+        return noise / self.change / np.maximum(last, 1) ** 2
 
     def bridged(
         self, rows: Int[np.ndarray, " k"], path: Found, gaussian: CodeGaussian
