@@ -140,7 +140,7 @@ def _flag(kind: type, name: str) -> str:
     marks = _marks(kind, name)
     if tyro.conf.Positional in marks:
         return name.upper()
-    own = next((x.name for x in marks if isinstance(x, _Named) and x.name), name)  # pyright: ignore[reportAttributeAccessIssue]
+    own = next((x.name for x in marks if isinstance(x, _Named) and x.name), name)
     return "--" + own.replace("_", "-")
 
 
