@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -25,6 +25,7 @@ _ROOTS = ("builtins", "collections", "dhn", "equinox", "jax", "jaxlib", "numpy")
 """Packages whose classes a kept program may be made from; others may change unnoticed."""
 
 
+@final
 class Unkept(Exception):
     """A program that depends on something without a lasting name."""
 
@@ -84,7 +85,12 @@ def lasting_name(tree: Any) -> str:
     Raises `Unkept` where no text tells two of them apart, such as for a function without a name.
     """
     kinds: set[type] = set()
-    leaves, structure = jax.tree.flatten(tree, is_leaf=lambda x: bool(kinds.add(type(x))))
+
+    def note(node: Any) -> bool:
+        kinds.add(type(node))
+        return False
+
+    leaves, structure = jax.tree.flatten(tree, is_leaf=note)
     if any(kind.__module__.partition(".")[0] not in _ROOTS for kind in kinds):
         raise Unkept
     text = repr((str(structure), [_name(x) for x in leaves]))

@@ -54,7 +54,7 @@ def start(data: Path, run: Path, steps: int, *more: str) -> list[subprocess.Pope
 
 
 def finish(processes: list[subprocess.Popen]) -> list[tuple[int, str, str]]:
-    said = [process.communicate(timeout=300) for process in processes]
+    said = [process.communicate(timeout=900) for process in processes]
     return [(p.returncode, *text) for p, text in zip(processes, said, strict=True)]
 
 

@@ -217,7 +217,7 @@ OTHERS = [
     (lambda w: w.data.replace(noise=-np.ones((2, 1))), "noise"),
     (lambda w: w.data.replace(params={"l": [1, 2]}), "l"),
     (lambda w: w.data.replace(ids=("a",) * 8), "a"),
-    (lambda w: w.data[[]], "at least 1"),
+    (lambda w: w.data[[]], "the selection contains no trajectories"),
     (lambda w: w.mechanics.interpolate(w.runs, 0), "factor"),
     (lambda w: w.network.denoise(w.seen, noise="a"), "noise"),
     (lambda w: check_held_out(w.data, w.data.replace(p=None)), "other momenta or velocities"),

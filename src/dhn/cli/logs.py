@@ -56,14 +56,22 @@ def logging_to(path: Path | None, *, verbose: bool, argv: Sequence[str]) -> Iter
         LOG.propagate = True
 
 
+def _refuse_other_files(path: Path) -> None:
+    """A log is appended to: a file that holds something else is not one."""
+    begins = b""
+    with contextlib.suppress(OSError, ValueError):
+        if path.is_file():
+            with path.open("rb") as there:
+                begins = there.read(_LINE)
+    if begins and not re.match(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", begins):
+        raise UserError(f"{path} is there and no log of dhn; name another file.")
+
+
 def _to_file(path: Path | None) -> list[logging.Handler]:
     if path is None:
         return []
+    _refuse_other_files(path)
     try:
-        with contextlib.suppress(FileNotFoundError), path.open("rb") as there:
-            begins = there.read(_LINE)
-            if begins and not re.match(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", begins):
-                raise UserError(f"{path} is there and no log of dhn; name another file.")
         handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
