@@ -24,7 +24,7 @@ POOR = 25.0
 """Mean squared residual, in expected units, above which a fit is reported as poor."""
 FAR = 2.0
 """Distance of a code from the mean, in units of the farthest training code, outside training."""
-BEYOND = 0.5
+BEYOND = 0.1
 """Share of the training set's range that a state may leave it by."""
 VAGUE = 0.7
 """Posterior standard deviation of the leading direction of a code, in units of the prior's, above
