@@ -92,24 +92,36 @@ def superresolve(
         for stage in sorted(model.stages, key=lambda stage: -stage.spacing):
             if stage.spacing < factor:
                 key = jr.fold_in(jr.key(seed), stage.spacing)
-                path = _doubled(stage, model.config.inference, path, codes, key)
+                path = double_resolution(stage, model.config.inference, path, codes, key)
     return keep_known(fine, _filled(trained, fine, path, slice(None)))
 
 
 @eqx.filter_jit
-def _doubled(
+def double_resolution(
     stage: AbstractStage,
     config: DenoisingConfig,
     path: StateBlock,
     codes: Float[Array, "n k"],
     key: Key[Array, ""],
 ) -> StateBlock:
-    """The path (n, T, d) with the middle of every two states `2 * spacing` apart filled in."""
+    """Denoise the middle between every two states that are twice the stage's spacing apart.
+
+    Arguments:
+        stage: With windows of three states.
+        config: Rounds of denoising; without noisy ones they begin at the mean of both ends.
+        path: (n, T, d), right at multiples of twice the spacing.
+        codes: One a trajectory.
+        key: Of the denoising noise.
+
+    Returns:
+        The path with multiples of the spacing filled in.
+    """
     n, length, d = path.q.shape
     middles = np.arange(stage.spacing, length, 2 * stage.spacing)
     places = middles[:, None] + stage.spacing * np.arange(-1, 2)
     rows = n * len(middles)
     window = jax.tree.map(lambda x: x[:, places].reshape(rows, 3, d), path)
+    window = jax.tree.map(lambda x: x.at[:, 1].set((x[:, 0] + x[:, 2]) / 2), window)
     ends = jnp.broadcast_to(jnp.array([True, False, True]), (rows, 3))
     z = jnp.repeat(codes, len(middles), axis=0)
     found = denoise(stage, window, Known(ends, ends), z, key, config)
