@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from dhn.mechanics.filtering import GATE, Rows, run_filter
 from dhn.mechanics.layout import Layout
 
-DIRECTIONS = 8
+DIRECTIONS = 16
 """Derivatives taken in one call; a fixed number, so that one program serves every choice."""
 
 
