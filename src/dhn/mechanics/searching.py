@@ -12,11 +12,12 @@ from jaxtyping import Bool, Float, Int
 from dhn.errors import UserError
 from dhn.mechanics.bands import calibrated
 from dhn.mechanics.history import with_history
-from dhn.mechanics.layout import GROUPS, REST
+from dhn.mechanics.layout import GROUPS, REST, Layout
 from dhn.mechanics.likelihood import Entries, Problem, Slope, likelihood
 from dhn.mechanics.model import MechanicalModel, Stage
 from dhn.mechanics.predicting import Mechanics
 from dhn.mechanics.reach import reach
+from dhn.mechanics.response import regressed
 from dhn.mechanics.rest import count, offers
 from dhn.mechanics.rows import fitting_stretches, stacked
 from dhn.mechanics.scoring import Damping, Scored, drawn, expected_gain, fit_scoring
@@ -52,9 +53,8 @@ OWN = ("params", "inertia", "stiffness", "sine", "cosine", "force", "viscous", "
 TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
 """Nats; trials of groups end at a coarser gain than the last fit."""
-REST_KEEP, REST_ITERATIONS = 0.9, 3
-"""The learned rest has no meaning of its own and many weights, so it must gain more: 10 %.
-The likelihood is nearly quadratic in its weights, so that few iterations suffice."""
+REST_KEEP = 0.9
+"""The learned rest has no meaning of its own and many weights, so it must gain more: 10 %."""
 FLOOR = 1.5
 """Where forecasts err by less than so many times the sensor's own error, no rest is looked for."""
 DRAWS = 8  # of the coefficients, for the widths of bands
@@ -80,7 +80,6 @@ class Search:
         progress: Callable[[str], None], system: System | None, params: Mapping[str, Any],
     ):  # fmt: skip
         self.deadline, self.progress = deadline, progress
-        self.pace = 0.0  # seconds of a derivative of the likelihood
         self.unit = train.units.get("t", "")
         self.layout, self.scale, self.start, self.runs = started(train, system, params)
         names = [run_of(x) for x in train.ids]
@@ -130,17 +129,17 @@ class Search:
         begun: Slope | None = None,
     ) -> Candidate:  # fmt: skip
         """Score from given coefficients on, and measure forecasts of the validation part."""
-        clock = time.monotonic()
         scored = fit_scoring(
             self.problem(each), theta, self.active(groups), self.own(each), iterations=iterations,
             deadline=self.deadline, begun=begun,
             damping=Damping() if iterations == LAST_ITERATIONS else Damping(gain=TRIAL_GAIN),
         )  # fmt: skip
-        evaluations = (scored.iterations + 1) * scored.entries.columns.size
-        self.pace = (time.monotonic() - clock) / max(evaluations, 1)
-        mechanics = Mechanics(self.layout, self.scale, scored.theta, self.start.width)
-        error = score(mechanics, self.windows, self.systems(each, self.windows), HALF)
-        return Candidate(groups, each, scored, error)
+        return Candidate(groups, each, scored, self.error(self.layout, scored, each))
+
+    def error(self, layout: Layout, scored: Scored, each: bool) -> float:
+        """Error of forecasts of the validation part."""
+        mechanics = Mechanics(layout, self.scale, scored.theta, self.start.width)
+        return score(mechanics, self.windows, self.systems(each, self.windows), HALF)
 
     def first(self, systems: str | None) -> Candidate:
         """Viscous friction and white noise; one system for all runs or one for each.
@@ -274,9 +273,8 @@ class Search:
             gain = (expected_gain(self.layout, theta, entries, begun) - now) / added
             if gain > EXPECTED * EVIDENCE:
                 found.append((gain, name, begun))
-            elif not any(x.name == name for x in self.stages):
-                self.stages.append(Stage(name, None, best.error, best.scored.value, 0, False))
-                self.progress(self.stages[-1].line())
+            else:
+                self.refuse(name, best)
         return [(name, begun) for _, name, begun in sorted(found, key=lambda x: -x[0])]
 
     def with_group(self, best: Candidate, name: str, begun: Slope | None = None) -> Candidate:
@@ -287,42 +285,48 @@ class Search:
         return self.fitted(theta, (*best.groups, name), best.each, TRIAL_ITERATIONS, begun)
 
     def active(self, groups: tuple[str, ...]) -> Bool[np.ndarray, " P"]:
-        """Entries that are fitted with these groups."""
-        return functools.reduce(np.logical_or, map(self.layout.group, groups), self.layout.base())
+        """Entries that are fitted with these groups; the learned rest is regressed instead."""
+        masks = [self.layout.group(x) for x in groups if x != REST]
+        return functools.reduce(np.logical_or, masks, self.layout.base())
 
     def rest(self, best: Candidate) -> Candidate:
         """A force without a name for what the formulas leave over, if it gains 10 %."""
-        places, theta = self.layout.slices, best.scored.theta
+        theta, places = best.scored.theta, self.layout.slices
         sensor = [np.exp(2 * theta[:, places[x]]) for x in ("log_white", "log_slow")]
         floor = float(np.sqrt(np.mean(sum(sensor))))
-        if not offers(self.layout.dim) or best.error < FLOOR * floor:
+        late = time.monotonic() > self.deadline
+        if not offers(self.layout.dim) or best.error < FLOOR * floor or late:
             return best
-        added = count(self.layout.angles)
-        seconds = self.pace * added * self.layout.dim * (REST_ITERATIONS + 1)
-        if time.monotonic() + seconds > self.deadline:
-            self.progress(f"{REST}: would take {seconds:.0f} s more; not tried")
+        found = regressed(self.problem(best.each), theta)
+        if found.gain < EXPECTED * EVIDENCE * found.effective:
+            self.refuse(REST, best)
             return best
-        narrow = (self.layout, self.problems, self.start)
-        zeros = np.zeros(added * self.layout.dim)
-        self.layout, self.problems = dataclasses.replace(self.layout, rest=added), {}
-        self.start = dataclasses.replace(self.start, theta=np.append(self.start.theta, zeros))
-        theta = np.concatenate([theta, np.tile(zeros, (len(theta), 1))], axis=1)
-        one = self.fitted(theta, (*best.groups, REST), best.each, REST_ITERATIONS)
+        wide = dataclasses.replace(self.layout, rest=count(self.layout.angles))
+        whole = np.append(theta, np.tile(found.weights, (len(theta), 1)), axis=1)
+        scored = dataclasses.replace(best.scored, theta=whole, value=best.scored.value + found.gain)
+        one = Candidate(
+            (*best.groups, REST), best.each, scored, self.error(wide, scored, best.each)
+        )
         kept = bool(one.error < REST_KEEP * best.error)
         self.note(REST, one, best.error, kept)
         if not kept:
-            self.layout, self.problems, self.start = narrow
-        return one if kept else best
+            return best
+        self.layout, self.problems = wide, {}
+        return one
 
     def last(self, best: Candidate) -> Candidate:
         """Iterate to convergence; the result is kept unless forecasts become worse."""
-        if REST in best.groups:  # it has been iterated, and every iteration takes long
-            return best
         final_ = self.fitted(best.scored.theta, best.groups, best.each, LAST_ITERATIONS)
         if final_.error > best.error / KEEP:
             self.progress("the last iterations made forecasts worse and were left out")
             return best
         return final_
+
+    def refuse(self, name: str, best: Candidate) -> None:
+        """Record a group that is not fitted, once."""
+        if not any(x.name == name for x in self.stages):
+            self.stages.append(Stage(name, None, best.error, best.scored.value, 0, False))
+            self.progress(self.stages[-1].line())
 
     def note(self, name: str, one: Candidate, before: float | None, kept: bool) -> None:
         """Record a stage."""

@@ -58,6 +58,8 @@ def _rest(physics: dict[str, Any], names: list[str] | None) -> str:
             "coordinates, and the time suffices"
         )
     stage = tried[-1]
+    if stage["error"] is None:
+        return "left out (the training data do not call for it)"
     change = f"validation error {stage['error']:.3g} with it, {stage['before']:.3g} without"
     if not stage["kept"]:
         return f"left out ({change})"
