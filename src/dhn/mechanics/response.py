@@ -17,7 +17,7 @@ from dhn.mechanics.filtering import run_filter, smooth
 from dhn.mechanics.layout import REST_WIDTH, Layout
 from dhn.mechanics.likelihood import Problem
 from dhn.mechanics.motion import acceleration
-from dhn.mechanics.rest import RATE, count, features
+from dhn.mechanics.rest import RATE, features
 
 
 @final
@@ -32,8 +32,8 @@ class Regressed(NamedTuple):
     """Number of weights that the data tell; noise alone would gain half a nat by each."""
 
 
-@functools.partial(jax.jit, static_argnames=("layout", "substeps"))
-def _filtered(layout, theta, rows, width, substeps):
+@functools.partial(jax.jit, static_argnames=("layout", "wide", "substeps"))
+def _filtered(layout, wide, theta, rows, width, substeps):
     def one(theta, rows):
         found = run_filter(layout, theta, rows, width, substeps)
         states = smooth(found)[0]
@@ -43,10 +43,9 @@ def _filtered(layout, theta, rows, width, substeps):
             q, v = state[:d], state[d : 2 * d]
 
             def moved(force):
-                # A layout with a rest whose features are all zero but the first, a constant.
-                weights = jnp.zeros((d, count(layout.angles))).at[:, 0].set(force)
+                # The first feature is the constant one, so that its weights are a force.
+                weights = jnp.zeros((d, wide.rest)).at[:, 0].set(force)
                 whole = jnp.concatenate([theta, weights.ravel()])
-                wide = Layout(layout.angles, count(layout.angles), layout.classical)
                 return acceleration(wide, whole, q, v, width)
 
             return jax.jacfwd(moved)(jnp.zeros(d)), features(layout.angles, q, v / (RATE * width))
@@ -56,10 +55,11 @@ def _filtered(layout, theta, rows, width, substeps):
     return jax.vmap(one)(theta, rows)
 
 
-def regressed(problem: Problem, theta: Float[np.ndarray, "R P"]) -> Regressed:
+def regressed(problem: Problem, theta: Float[np.ndarray, "R P"], wide: Layout) -> Regressed:
     """The most probable weights, all other coefficients held.
 
-    Arguments: problem: without a learned rest; theta: (R, P) fitted coefficients.
+    Arguments: problem: without a learned rest; theta: (R, P) fitted coefficients; wide: the layout
+        with a learned rest.
     Returns: weights and the gain that is expected of them.
     """
     layout, real = problem.layout, problem.run >= 0
@@ -67,7 +67,9 @@ def regressed(problem: Problem, theta: Float[np.ndarray, "R P"]) -> Regressed:
     with jax.enable_x64(True):
         found, inverse, shapes = jax.tree.map(
             np.asarray,
-            _filtered(layout, theta[problem.run[real]], rows, problem.width, problem.substeps),
+            _filtered(
+                layout, wide, theta[problem.run[real]], rows, problem.width, problem.substeps
+            ),
         )
     d, size = layout.dim, layout.dim * shapes.shape[-1]
     # (S, L, d, w) accelerations by unit weights, the mean over each step

@@ -50,7 +50,7 @@ AFTER: dict[str, str] = {
 OWN = ("params", "inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag",
        "stribeck", "slant")  # fmt: skip
 """Coefficients that differ between systems of a family: lengths, masses, friction."""
-TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
+TRIAL_ITERATIONS, LAST_ITERATIONS = 3, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
 """Nats; trials of groups end at a coarser gain than the last fit."""
 REST_KEEP = 0.9
@@ -187,7 +187,7 @@ class Search:
         return one
 
     def forward(self, best: Candidate, allowed: tuple[str, ...]) -> Candidate:
-        """Add groups that gain 3 %, those first that the training likelihood asks for most.
+        """Add the group that gains most, as long as one gains 3 %.
 
         The slow error comes first where the training likelihood asks for it: without it, friction
         and sensor are hidden in process noise, and adding them one by one gains nothing.
@@ -199,26 +199,29 @@ class Search:
             kept = self.evident(best, slow) and bool(slow.error < best.error / WORST)
             self.note("slow error", slow, best.error, kept)
             best = slow if kept else best
-        tried: set[str] = set()
-        while time.monotonic() < self.deadline:
-            # What made forecasts worse before may help beside what was added since.
-            possible = [
-                x for x in open_ if x not in tried and AFTER.get(x, "") in ("", *best.groups)
-            ]
+        dropped: list[str] = []
+        while open_ and time.monotonic() < self.deadline:
+            possible = [x for x in open_ if AFTER.get(x, "") in ("", *best.groups)]
+            found: dict[str, Candidate] = {}
             for name, begun in self.promising(best, possible):
-                tried.add(name)
                 if time.monotonic() > self.deadline:
                     self.progress("the time is up; the remaining groups were not tried")
                     break
-                one = self.with_group(best, name, begun)
-                kept = self.evident(best, one) and bool(one.error < KEEP * best.error)
-                self.note(name, one, best.error, kept)
-                if kept:
-                    open_.remove(name)
-                    best, tried = one, set()
-                    break
-            else:
-                break
+                found[name] = self.with_group(best, name, begun)
+            sure = {x: one for x, one in found.items() if self.evident(best, one)}
+            name = min(sure, key=lambda x: sure[x].error, default="")
+            gains = bool(sure) and bool(sure[name].error < KEEP * best.error)
+            for other, one in found.items():
+                self.note(other, one, best.error, gains and other == name)
+            if not gains:  # what made things worse before may help beside what was added since
+                open_, dropped = dropped, []
+                continue
+            worse = [x for x in found if x != name and not found[x].error < best.error]
+            open_ = [x for x in open_ if x != name and x not in worse]
+            dropped += worse
+            best = found[name]
+            if not open_:
+                open_, dropped = dropped, []
         return self.backward(best)
 
     def backward(self, best: Candidate) -> Candidate:
@@ -249,14 +252,15 @@ class Search:
         return bool(one.scored.value - best.scored.value > EVIDENCE * added)
 
     def promising(self, best: Candidate, names: list[str]) -> list[tuple[str, Slope]]:
-        """Groups by what the likelihood is expected to gain, with its derivatives; the others are
+        """Groups by which the likelihood is expected to gain, with its derivatives; the others are
         noted and need no fit.
 
         One evaluation with the coefficients of all groups serves them all.
         """
+        active = self.active(best.groups)
+        names = [x for x in names if (self.layout.group(x) & ~active).any()]
         if not names:
             return []
-        active = self.active(best.groups)
         own, runs, theta = self.own(best.each), len(best.scored.theta), best.scored.theta
         whole = Entries.of(
             functools.reduce(np.logical_or, map(self.layout.group, names), active), own, runs
@@ -272,10 +276,10 @@ class Search:
             added = entries.size - best.scored.entries.size
             gain = (expected_gain(self.layout, theta, entries, begun) - now) / added
             if gain > EXPECTED * EVIDENCE:
-                found.append((gain, name, begun))
+                found.append((name, begun))
             else:
                 self.refuse(name, best)
-        return [(name, begun) for _, name, begun in sorted(found, key=lambda x: -x[0])]
+        return found
 
     def with_group(self, best: Candidate, name: str, begun: Slope | None = None) -> Candidate:
         """A warm start with one more group."""
@@ -297,11 +301,11 @@ class Search:
         late = time.monotonic() > self.deadline
         if not offers(self.layout.dim) or best.error < FLOOR * floor or late:
             return best
-        found = regressed(self.problem(best.each), theta)
+        wide = dataclasses.replace(self.layout, rest=count(self.layout.angles))
+        found = regressed(self.problem(best.each), theta, wide)
         if found.gain < EXPECTED * EVIDENCE * found.effective:
             self.refuse(REST, best)
             return best
-        wide = dataclasses.replace(self.layout, rest=count(self.layout.angles))
         whole = np.append(theta, np.tile(found.weights, (len(theta), 1)), axis=1)
         scored = dataclasses.replace(best.scored, theta=whole, value=best.scored.value + found.gain)
         one = Candidate(
