@@ -32,7 +32,7 @@ class Scored:
 class Damping:
     """How steps are damped and when they end."""
 
-    first: float = 1e-2
+    first: float = 1e-3
     down: float = 0.2
     up: float = 6.0
     most: float = 1e8
@@ -114,7 +114,7 @@ def fit_scoring(
 def expected_gain(
     layout: Layout, theta: Float[np.ndarray, "R P"], entries: Entries, slope: Slope
 ) -> float:
-    """Nats that one undamped step over the entries should gain, within their bounds.
+    """Nats that a first step over the entries should gain, within their bounds.
 
     Arguments: layout; theta: (R, P); entries: what would be fitted; slope: derivatives at `theta`
         in these entries.
@@ -124,7 +124,7 @@ def expected_gain(
     low, high, precision, centre = _prior(layout, entries, x)
     matrix = slope.information + np.diag(precision)
     gradient = slope.gradient - precision * (x - centre)
-    return 0.5 * _step(matrix, gradient, 1e-9, x, low, high)[1]
+    return 0.5 * _step(matrix, gradient, Damping().first, x, low, high)[1]
 
 
 def _prior(layout: Layout, entries: Entries, begun: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -320,6 +320,8 @@ class Search:
 
     def last(self, best: Candidate) -> Candidate:
         """Iterate to convergence; the result is kept unless forecasts become worse."""
+        if REST in best.groups:  # it was regressed with these coefficients
+            return best
         final_ = self.fitted(best.scored.theta, best.groups, best.each, LAST_ITERATIONS)
         if final_.error > best.error / KEEP:
             self.progress("the last iterations made forecasts worse and were left out")
