@@ -59,7 +59,7 @@ def no_work(world, monkeypatch):
     for place in (
         "dhn.systems.simulation._solve",
         "dhn.training.session.Session.train",
-        "dhn.mechanics.fitting._Search.forward",
+        "dhn.mechanics.searching.Search.forward",
         "dhn.mechanics.model.MechanicalModel.smooth",
         "dhn.estimator.asking.reconstruct",
         "dhn.estimator.asking.reconstruct_by_denoising",

@@ -24,6 +24,8 @@ LEAST, MOST = 0.5, 2.0
 further."""
 PENALTY = 0.05
 """Nats a measurement that a power of one must gain over none."""
+EVERY = 2
+"""Share of the windows, one over this, that are forecast with other coefficients."""
 WIDEST = 3.0
 """The uncertainty of the coefficients widens a band at most by this factor: what is linear near the
 fitted coefficients is not linear further off."""
@@ -137,11 +139,11 @@ def _widened(
     mechanics: Mechanics, windows: Windows, systems: np.ndarray, found: Forecasts, draws: np.ndarray
 ) -> np.ndarray:
     """(H,) spread with the uncertainty of the coefficients over the filter's own spread."""
-    moved = []
+    moved, some = [], slice(None, None, EVERY)
     for theta in draws:
-        other = forecasts(dataclasses.replace(mechanics, theta=theta), windows, systems)
-        moved.append(other.mean - found.mean)
-    share = np.mean(np.square(moved), axis=0) / found.variance
+        changed = dataclasses.replace(mechanics, theta=theta)
+        moved.append(forecasts(changed, windows.take(some), systems[some]).mean - found.mean[some])
+    share = np.mean(np.square(moved), axis=0) / found.variance[some]
     wide = np.ones(share.shape[1])
     there = np.isfinite(share).any((0, 2))
     wide[there] = np.sqrt(1 + np.nanmedian(share[:, there], axis=(0, 2)))

@@ -4,7 +4,7 @@ from typing import NamedTuple, final
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dhn.mechanics.layout import Layout, Numbers
 from dhn.mechanics.motion import advance
@@ -43,10 +43,11 @@ class Filtered(NamedTuple):
     gated: Float[Numbers, "*b L d"]
     mean: Float[Numbers, "*b L n"]
     covariance: Float[Numbers, "*b L n n"]
-    mean_before: Float[Numbers, "*b L n"]
-    """Predicted from the row before."""
-    covariance_before: Float[Numbers, "*b L n n"]
     transition: Float[Numbers, "*b L n n"]
+    """From the row before."""
+    slope: Float[Numbers, "*b L d n"]
+    """Of each used reading in the state, else 0."""
+    gain: Float[Numbers, "*b L d n"]
 
 
 def run_filter(
@@ -56,34 +57,44 @@ def run_filter(
     width: Float[Numbers, " d"],
     substeps: int,
     about: Float[Numbers, "L n"] | None = None,
+    own: Bool[Numbers, ""] | bool = False,
 ) -> Filtered:
     """One pass over a stretch. Rows without measurements are predictions: forecasts, too.
 
+    Derivatives in the coefficients treat the linearisation (transition and slope of the reading)
+    as constant. The terms left out have mean zero at the true coefficients, since innovations are
+    white there with the predicted variance; second derivatives of the motion would take five times
+    as long.
+
     Arguments: layout; theta: (P,) coefficients; rows; width: (d,) of dry friction; substeps of
         the integrator; about: (L, n) path to linearise about up to the last measurement, by
-        default the filter's own.
+        default the filter's own; own: whether to disregard `about`, so that one compiled program
+        serves both.
     Returns: innovations and states (see `Filtered`).
     """
+    if about is None:
+        about, own = jnp.broadcast_to(rows.mean, (*rows.step.shape, 3 * layout.dim)), True
     d = layout.dim
     part = {name: theta[place] for name, place in layout.slices.items()}
     white = jnp.exp(2 * part["log_white"])
     kick = jnp.exp(2 * part["log_kick"])
     slow = jnp.exp(2 * part["log_slow"])
     rate = jnp.exp(-part["log_slow_time"])
-    eye = jnp.eye(2 * d)
+    eye, fixed = jnp.eye(2 * d), jax.lax.stop_gradient
 
     def one(carry, row):
         x, cov, before = carry
         h, y, seen, centre, ahead = row
-        at = x if about is None else jnp.where(ahead, x, before)
-
-        def move(z):
-            return advance(layout, theta, z, h, width, substeps)
+        at = jnp.where(ahead | own, x, before)
 
         def along(e):
-            return jax.jvp(move, (at[: 2 * d],), (e,))
+            def move(z):
+                return advance(layout, fixed(theta), z, h, width, substeps)
 
-        moved, tangents = jax.vmap(along, out_axes=(None, 1))(eye)
+            return jax.jvp(move, (fixed(at[: 2 * d]),), (e,))[1]
+
+        moved = advance(layout, theta, at[: 2 * d], h, width, substeps)
+        tangents = jax.vmap(along, out_axes=1)(eye)
         keep = jnp.exp(-h * rate)
         f = jnp.zeros((3 * d, 3 * d)).at[: 2 * d, : 2 * d].set(tangents)
         f = f.at[2 * d :, 2 * d :].set(jnp.diag(keep))
@@ -96,19 +107,14 @@ def run_filter(
         noise = noise.at[i + 2 * d, i + 2 * d].set(slow * (1 - keep**2))
         half = (f[:, :, None] * cov[None, :, :]).sum(1)
         cov = (half[:, None, :] * f[None, :, :]).sum(-1) + noise
-        x_before, cov_before = x, cov
 
-        innovations, variances, uses, gates = [], [], [], []
+        here = jnp.where(own, x, centre)[:d]
+        values = reading(layout, theta, here)
+        slopes = jax.jacfwd(lambda q: reading(layout, fixed(theta), q))(fixed(here))
+        innovations, variances, uses, gates, gains, gradients = [], [], [], [], [], []
         for k in range(d):
-            here = x if about is None else centre
-
-            def read(q, k=k):
-                return reading(layout, theta, q)[k]
-
-            value, slope = jax.value_and_grad(read)(here[:d])
-            gradient = jnp.zeros(3 * d).at[:d].set(slope).at[2 * d + k].set(1.0)
-            value = value + (slope * (x - here)[:d]).sum() + x[2 * d + k]
-            e = y[k] - value
+            gradient = jnp.zeros(3 * d).at[:d].set(slopes[k]).at[2 * d + k].set(1.0)
+            e = y[k] - values[k] - (slopes[k] * (x[:d] - here)).sum() - x[2 * d + k]
             if layout.angles[k]:
                 e = e - TURN * jnp.round(e / TURN)
             column = (cov * gradient[None, :]).sum(-1)
@@ -122,46 +128,47 @@ def run_filter(
             variances.append(jnp.where(use > 0, s, 1.0))
             uses.append(use)
             gates.append(seen[k] * (1 - inside))
-        marks = tuple(jnp.stack(z) for z in (innovations, variances, uses, gates))
-        out = Filtered(marks[0], marks[1], marks[2], marks[3], x, cov, x_before, cov_before, f)
-        return (x, cov, centre), out
+            gains.append(gain)
+            gradients.append(use * gradient)
+        marks = (jnp.stack(z) for z in (innovations, variances, uses, gates))
+        return (x, cov, centre), Filtered(*marks, x, cov, f, jnp.stack(gradients), jnp.stack(gains))
 
-    first = rows.mean if about is None else about[0]
-    path = jnp.broadcast_to(rows.mean, (*rows.step.shape, 3 * d)) if about is None else about
     variances = jnp.concatenate([rows.spread**2, slow])
-    start = (rows.mean, jnp.diag(variances), first)
+    start = (rows.mean, jnp.diag(variances), about[0])
     later = jnp.cumsum(rows.seen.sum(-1)[::-1])[::-1]
-    return jax.lax.scan(one, start, (rows.step, rows.y, rows.seen, path, later == 0))[1]
+    return jax.lax.scan(one, start, (rows.step, rows.y, rows.seen, about, later == 0))[1]
 
 
 def smooth(
     found: Filtered,
 ) -> tuple[Float[Numbers, "L n"], Float[Numbers, "L n n"]]:
-    """Rauch-Tung-Striebel smoother.
+    """Smoother of Bryson and Frazier: the innovations' gradients backwards, no matrix inverted.
 
     Arguments: found: a pass of the filter.
     Returns: means (L, n) and covariances (L, n, n) given all measurements of the stretch.
     """
+    count, n = found.slope.shape[-2:]
 
     def back(carry, row):
-        later, later_cov = carry
-        mean, cov, before, before_cov, f = row
-        # Scaled to unit diagonal: coordinates and slow errors differ by orders of magnitude.
-        size = jnp.sqrt(jnp.diagonal(before_cov)) + 1e-300
-        scaled = before_cov / size[:, None] / size[None, :] + 1e-13 * jnp.eye(len(size))
-        half = (f @ cov) / size[:, None]
-        gain = (jnp.linalg.solve(scaled, half) / size[:, None]).T
-        mean = mean + gain @ (later - before)
-        cov = cov + gain @ (later_cov - before_cov) @ gain.T
-        return (mean, cov), (mean, cov)
+        score, information = carry  # of the later innovations in the state after this row
+        mean = row.mean - (row.covariance * score[None, :]).sum(-1)
+        half = (information[:, :, None] * row.covariance[None, :, :]).sum(1)
+        cov = row.covariance - (row.covariance[:, :, None] * half[None, :, :]).sum(1)
+        for k in reversed(range(count)):
+            slope, gain, s = row.slope[k], row.gain[k], row.variance[k]
+            score = score - slope * ((gain * score).sum() + row.innovation[k] / s)
+            side = (information * gain[None, :]).sum(-1)
+            curve = (gain * side).sum() + 1 / s
+            information = information + curve * slope[:, None] * slope[None, :]
+            information -= slope[:, None] * side[None, :] + side[:, None] * slope[None, :]
+        f = row.transition
+        score = (f * score[:, None]).sum(0)
+        information = (information[:, :, None] * f[None, :, :]).sum(1)
+        information = (f[:, :, None] * information[:, None, :]).sum(0)
+        return (score, information), (mean, cov)
 
-    last = (found.mean[-1], found.covariance[-1])
-    rows = (
-        found.mean[:-1], found.covariance[:-1], found.mean_before[1:],
-        found.covariance_before[1:], found.transition[1:],
-    )  # fmt: skip
-    _, (mean, cov) = jax.lax.scan(back, last, rows, reverse=True)
-    return jnp.concatenate([mean, last[0][None]]), jnp.concatenate([cov, last[1][None]])
+    none = (jnp.zeros(n), jnp.zeros((n, n)))
+    return jax.lax.scan(back, none, found, reverse=True)[1]
 
 
 def iterate(
@@ -178,11 +185,14 @@ def iterate(
     Returns: the last filter's pass, smoothed means (L, n) and covariances (L, n, n).
     """
 
-    def again(_, path):
-        # The first pass is an ordinary extended filter, wherever it is linearised.
-        return smooth(run_filter(layout, theta, rows, width, substeps, path))[0]
+    def again(carry, first):
+        found = run_filter(layout, theta, rows, width, substeps, carry[1], first)
+        return (found, *smooth(found)), None
 
-    path = smooth(run_filter(layout, theta, rows, width, substeps))[0]
-    path = jax.lax.fori_loop(0, passes - 1, again, path) if passes > 1 else path
-    found = run_filter(layout, theta, rows, width, substeps, path)
-    return (found, *smooth(found))
+    shape = (*rows.step.shape, 3 * layout.dim)
+    path = jnp.broadcast_to(rows.mean, shape)
+    none = jax.eval_shape(lambda: again((None, path, None), True)[0])
+    start = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), none)
+    # The first pass is an ordinary extended filter, wherever it is linearised.
+    first = jnp.arange(passes + 1) == 0
+    return jax.lax.scan(again, start, first)[0]

@@ -144,13 +144,10 @@ class Layout:
     def group(self, name: str) -> Bool[np.ndarray, " P"]:
         """Entries that a group adds; none where the coordinates have no use for it.
 
-        Arguments: name: a key of `GROUPS`, or `REST`.
+        Arguments: name: a key of `GROUPS`.
         Returns: (P,) which entries are fitted besides those of the first model.
         """
         active = np.zeros(self.size, bool)
-        if name == REST:
-            active[self.slices["rest"]] = True
-            return active
         if self.classical is not None and name in OF_FEATURES:
             return active
         angle = np.array(self.angles)
@@ -203,7 +200,6 @@ class Layout:
         widths |= {"link_square": 0.5, "link_cube": 0.5}
         bends = [f"{kind}{order}" for kind in ("even", "odd") for order in ("", 2, 3, 4)]
         widths |= {k: 0.1 for k in (*bends, "marker_even", "marker_odd")}
-        widths |= {"rest": REST_WIDTH} if self.rest else {}
         widths |= {"params": PARAMETER_WIDTH} if self.classical is not None else {}
         widths |= {
             "log_slow_time": 1.5,

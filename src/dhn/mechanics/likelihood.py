@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from dhn.mechanics.filtering import GATE, Rows, run_filter
 from dhn.mechanics.layout import Layout
 
-DIRECTIONS = 8
+DIRECTIONS = 16
 """Derivatives taken in one call; a fixed number, so that one program serves every choice."""
 
 
@@ -47,6 +47,11 @@ class Slope:
     gated: int
     measured: int
 
+    def take(self, places: Int[np.ndarray, " m"]) -> "Slope":
+        """The derivatives in some of the entries."""
+        information = self.information[np.ix_(places, places)]
+        return dataclasses.replace(self, gradient=self.gradient[places], information=information)
+
 
 @final
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +83,13 @@ class Entries:
         return np.concatenate(
             [np.arange(len(self.shared)), np.arange(start, start + len(self.own))]
         ).astype(int)
+
+    def within(self, larger: "Entries") -> Int[np.ndarray, " k"]:
+        """Where these entries lie in the fitted vector of a larger choice."""
+        shared = np.searchsorted(larger.shared, self.shared)
+        own = np.searchsorted(larger.own, self.own)
+        starts = len(larger.shared) + len(larger.own) * np.arange(self.runs)
+        return np.concatenate([shared, (starts[:, None] + own).ravel()]).astype(int)
 
     def gather(self, theta: Float[np.ndarray, "R P"]) -> Float[np.ndarray, " k"]:
         """The fitted vector."""

@@ -29,8 +29,9 @@ class Stage:
     """One step of the fit: what was tried and whether it was kept."""
 
     name: str
-    error: float
-    """Of forecasts up to half a period on validation, scaled."""
+    error: float | None
+    """Of forecasts up to half a period on validation, scaled; none where the likelihood of the
+    training data was expected to gain too little for a trial."""
     before: float | None
     """The same error without it."""
     log_density: float
@@ -39,6 +40,8 @@ class Stage:
 
     def line(self) -> str:
         """A sentence for a person."""
+        if self.error is None:
+            return f"{self.name}: the training data do not call for it; left out"
         if not np.isfinite(self.error):
             return f"{self.name}: diverged, left out"
         change = "" if self.before is None else f", without it {self.before:.4g}"

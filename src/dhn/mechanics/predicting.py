@@ -19,7 +19,7 @@ PASSES = 3
 """Of the iterated smoother; later ones change nothing visible."""
 BATCHES = (4, 64)
 """Pieces side by side; two shapes, so that new data rarely compile anew."""
-SPANS = (64, 128, 256, 512, 1024, 2048, 4096)
+SPANS = (64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096)
 """Rows of a piece, for the same reason."""
 
 

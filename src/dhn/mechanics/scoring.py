@@ -2,7 +2,6 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
 from typing import final
 
 import numpy as np
@@ -33,7 +32,7 @@ class Scored:
 class Damping:
     """How steps are damped and when they end."""
 
-    first: float = 1e-2
+    first: float = 1e-3
     down: float = 0.2
     up: float = 6.0
     most: float = 1e8
@@ -52,33 +51,29 @@ def fit_scoring(
     iterations: int = 20,
     deadline: float = np.inf,
     damping: Damping = Damping(),
-    watch: Callable[[int, float], None] | None = None,
+    begun: Slope | None = None,
 ) -> Scored:
     """Maximise likelihood times prior over the active entries, from `theta` on.
 
-    Arguments: problem; theta: (R, P); active: (P,); own: (P,) entries that differ by system;
-        iterations; deadline: `time.monotonic()` at which to stop; watch: called with every
-        accepted iteration and its value.
+    Arguments: problem; theta: (R, P) within bounds; active: (P,); own: (P,) entries that differ by
+        system; iterations; deadline: `time.monotonic()` at which to stop; begun: the likelihood
+        and its derivatives at `theta`, where they are known.
     Returns: the best coefficients found; `iterations` 0 if no step was an improvement.
     """
     layout = problem.layout
     own = np.zeros(layout.size, bool) if own is None else own
     entries = Entries.of(active, own, problem.runs)
-    low, high = layout.bounds()
-    where = np.concatenate([entries.shared, np.tile(entries.own, entries.runs)])
-    low, high = low[where], high[where]
-    precision = layout.prior()[where]
-    begun = entries.gather(theta)
-    centre = np.where(np.isin(where, _logarithms(layout)), begun, 0.0)
+    x = entries.gather(theta)
+    low, high, precision, centre = _prior(layout, entries, x)
 
-    def evaluate(x: np.ndarray) -> tuple[float, Slope]:
-        slope = likelihood(problem, entries.scatter(theta, x), entries)
+    def worth(x: np.ndarray, slope: Slope) -> float:
         value = slope.value - 0.5 * (precision * (x - centre) ** 2).sum()
         finite = np.isfinite(value) and np.isfinite(slope.information).all()
-        return (float(value) if finite else -np.inf), slope
+        return float(value) if finite else -np.inf
 
-    x = np.clip(begun, low, high)
-    value, slope = evaluate(x)
+    x = np.clip(x, low, high)
+    slope = begun or likelihood(problem, entries.scatter(theta, x), entries)
+    value = worth(x, slope)
     damp, done = damping.first, 0
     for _ in range(iterations):
         gradient = slope.gradient - precision * (x - centre)
@@ -90,7 +85,8 @@ def fit_scoring(
             if predicted < damping.gain:
                 break
             trial = np.clip(x + step, low, high)
-            new, new_slope = evaluate(trial)
+            new_slope = likelihood(problem, entries.scatter(theta, trial), entries)
+            new = worth(trial, new_slope)
             if new > value:
                 better, gain = True, new - value
                 x, value, slope = trial, new, new_slope
@@ -100,8 +96,6 @@ def fit_scoring(
         if not better:
             break
         done += 1
-        if watch is not None:
-            watch(done, value)
         if gain < damping.gain:
             break
     matrix = slope.information + np.diag(precision)
@@ -115,6 +109,30 @@ def fit_scoring(
     return Scored(
         entries.scatter(theta, x), value, covariance, entries, done, slope.gated, slope.measured
     )
+
+
+def expected_gain(
+    layout: Layout, theta: Float[np.ndarray, "R P"], entries: Entries, slope: Slope
+) -> float:
+    """Nats that a first step over the entries should gain, within their bounds.
+
+    Arguments: layout; theta: (R, P); entries: what would be fitted; slope: derivatives at `theta`
+        in these entries.
+    Returns: half the gradient times the step; a quadratic likelihood gains just that.
+    """
+    x = entries.gather(theta)
+    low, high, precision, centre = _prior(layout, entries, x)
+    matrix = slope.information + np.diag(precision)
+    gradient = slope.gradient - precision * (x - centre)
+    return 0.5 * _step(matrix, gradient, Damping().first, x, low, high)[1]
+
+
+def _prior(layout: Layout, entries: Entries, begun: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Bounds, precisions and centres of the prior of the fitted vector."""
+    low, high = layout.bounds()
+    where = np.concatenate([entries.shared, np.tile(entries.own, entries.runs)])
+    centre = np.where(np.isin(where, _logarithms(layout)), begun, 0.0)
+    return low[where], high[where], layout.prior()[where], centre
 
 
 def drawn(scored: Scored, layout: Layout, count: int) -> Float[np.ndarray, "k R P"]:

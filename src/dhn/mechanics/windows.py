@@ -36,6 +36,13 @@ class Windows:
     ahead: Float[np.ndarray, " H"]
     """Scaled times of the asked rows after the last observed one."""
 
+    def take(self, part: slice) -> "Windows":
+        """The windows of a slice."""
+        return dataclasses.replace(
+            self, pieces=self.pieces[part], rows=self.rows[part], truth=self.truth[part],
+            names=self.names[part],
+        )  # fmt: skip
+
 
 def windows_of(
     data: Trajectories, scale: Scale, ahead: int, observe: int = OBSERVED, most: int = MOST

@@ -5,7 +5,7 @@ from typing import Any
 TERMS: dict[str, str] = {
     "sine": "sin({q})", "cosine": "cos({q})", "sine2": "sin(2 {q})", "cosine2": "cos(2 {q})",
     "force": "1", "square": "{q}²", "cube": "{q}³",
-    "link_square": "({q} - {before})", "link_cube": "({q} - {before})³",
+    "link_square": "({q} - {before})²", "link_cube": "({q} - {before})³",
     "viscous": "d{q}/dt", "dry": "sign(d{q}/dt)", "slant": "sin²({q}) sign(d{q}/dt)",
     "stribeck": "sign(d{q}/dt) near rest", "drag": "d{q}/dt |d{q}/dt|",
 }  # fmt: skip
@@ -58,6 +58,8 @@ def _rest(physics: dict[str, Any], names: list[str] | None) -> str:
             "coordinates, and the time suffices"
         )
     stage = tried[-1]
+    if stage["error"] is None:
+        return "left out (the training data do not call for it)"
     change = f"validation error {stage['error']:.3g} with it, {stage['before']:.3g} without"
     if not stage["kept"]:
         return f"left out ({change})"

@@ -1,0 +1,93 @@
+"""Weights of the learned rest from the innovations' linear response to a force.
+
+Innovations are linear in a small force along the run: it moves the predicted state, and the filter
+corrects part of that at every measurement. With the filter's gains held, the most probable weights
+are those of one regression of the innovations on their response to every feature.
+"""
+
+import functools
+from typing import NamedTuple, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from dhn.mechanics.filtering import run_filter, smooth
+from dhn.mechanics.layout import REST_WIDTH, Layout
+from dhn.mechanics.likelihood import Problem
+from dhn.mechanics.motion import acceleration
+from dhn.mechanics.rest import RATE, features
+
+
+@final
+class Regressed(NamedTuple):
+    """Weights of the learned rest."""
+
+    weights: Float[np.ndarray, " w"]
+    """All of the first coordinate's first; shared by all systems."""
+    gain: float
+    """Nats that the likelihood is expected to gain by them."""
+    effective: float
+    """Number of weights that the data tell; noise alone would gain half a nat by each."""
+
+
+@functools.partial(jax.jit, static_argnames=("layout", "wide", "substeps"))
+def _filtered(layout, wide, theta, rows, width, substeps):
+    def one(theta, rows):
+        found = run_filter(layout, theta, rows, width, substeps)
+        states = smooth(found)[0]
+        d = layout.dim
+
+        def here(state):
+            q, v = state[:d], state[d : 2 * d]
+
+            def moved(force):
+                # The first feature is the constant one, so that its weights are a force.
+                weights = jnp.zeros((d, wide.rest)).at[:, 0].set(force)
+                whole = jnp.concatenate([theta, weights.ravel()])
+                return acceleration(wide, whole, q, v, width)
+
+            return jax.jacfwd(moved)(jnp.zeros(d)), features(layout.angles, q, v / (RATE * width))
+
+        return found, *jax.vmap(here)(states)
+
+    return jax.vmap(one)(theta, rows)
+
+
+def regressed(problem: Problem, theta: Float[np.ndarray, "R P"], wide: Layout) -> Regressed:
+    """The most probable weights, all other coefficients held.
+
+    Arguments: problem: without a learned rest; theta: (R, P) fitted coefficients; wide: the layout
+        with a learned rest.
+    Returns: weights and the gain that is expected of them.
+    """
+    layout, real = problem.layout, problem.run >= 0
+    rows = jax.tree.map(lambda x: x[real], problem.rows)
+    with jax.enable_x64(True):
+        found, inverse, shapes = jax.tree.map(
+            np.asarray,
+            _filtered(
+                layout, wide, theta[problem.run[real]], rows, problem.width, problem.substeps
+            ),
+        )
+    d, size = layout.dim, layout.dim * shapes.shape[-1]
+    # (S, L, d, w) accelerations by unit weights, the mean over each step
+    pushed = np.einsum("slai,slf->slaif", inverse, shapes).reshape(*shapes.shape[:2], d, size)
+    pushed[:, 1:] = (pushed[:, 1:] + pushed[:, :-1]) / 2
+    moved = np.zeros((len(shapes), 3 * d, size))
+    normal, right = np.eye(size) / REST_WIDTH**2, np.zeros(size)
+    for t in range(shapes.shape[1]):
+        h = rows.step[:, t, None, None]
+        moved = found.transition[:, t] @ moved
+        moved[:, :d] += h**2 / 2 * pushed[:, t]
+        moved[:, d : 2 * d] += h * pushed[:, t]
+        for k in range(d):
+            response = -np.einsum("sn,snw->sw", found.slope[:, t, k], moved)
+            moved += found.gain[:, t, k, :, None] * response[:, None]
+            weight = 1 / found.variance[:, t, k]
+            normal += (response * weight[:, None]).T @ response
+            right -= (weight * found.innovation[:, t, k]) @ response
+    weights = np.linalg.solve(normal, right)
+    effective = size - np.trace(np.linalg.inv(normal)) / REST_WIDTH**2
+    return Regressed(weights, 0.5 * float(right @ weights), float(effective))
