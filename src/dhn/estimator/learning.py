@@ -118,28 +118,33 @@ def _learn_in_turns(
     known = np.asarray(train.known)[..., None] & np.isfinite(values)
     each = scaler.number_noise(train, noise)
     states = smooth_start(np.where(known, values, 0.0), known, np.concatenate(noise))
-    model, trained = (None if start is None else start.model), None
+    data = with_states(train, scaler, states)
+    # The units of the model's residuals stay the same in all turns.
+    context = make_context(data, scaler) if start is None else start.context
+    model, trained = fresh(config, context, training) if start is None else start.model, None
+    speed, pause = None, 0.0
     for number, share in enumerate(SHARES):
-        last = number + 1 == len(SHARES)
+        later = len(SHARES) - 1 - number
         seconds = None
         if budget is not None:
-            left = budget - (clock() - started)
+            left = budget - (clock() - started) - pause * later
             seconds = max(left * share / sum(SHARES[number:]), LEAST_SHARE * budget)
-        steps = max(1, round(training.steps * share))
-        recipe = training.model_copy(update={"steps": steps})
-        data = with_states(train, scaler, states)
-        context = make_context(data, scaler) if start is None else start.context
+        recipe = training.model_copy(update={"steps": max(1, round(training.steps * share))})
         folder = directory
-        if directory is not None and not last:
+        if directory is not None and later:
             folder = Path(directory) / f"turn{number}"
         found = fit(
-            fresh(config, context, training) if model is None else model, data, scaler, recipe,
-            budget=seconds, directory=folder, resume=resume, progress=progress, codes=codes,
+            model, data, scaler, recipe, budget=seconds, directory=folder, resume=resume,
+            progress=progress, codes=codes, speed=speed,
         )  # fmt: skip
         model, codes = found.model, np.asarray(found.codes)
+        speed = found.history[-1]["steps_per_second"] if found.history else None
         trained = packed(data, config, training, scaler, context, noise, found)
-        if not last:
-            states = refine(trained.knowledge, values, known, each, states, codes)
+        if later:
+            begun = clock()
+            states, codes, _ = refine(trained.knowledge, values, known, each, states, codes)
+            data = with_states(train, scaler, states)
+            pause = clock() - begun
     assert trained is not None
     whole = {"seconds": clock() - started, "fingerprint": train.fingerprint()}
     return dataclasses.replace(trained, summary={**trained.summary, **whole})
