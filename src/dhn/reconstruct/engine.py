@@ -27,9 +27,6 @@ FIRST = 24
 FEW = Smoother(most=8, most_per_level=4, settled=0.1, slow=0.1)
 """Iterations from states that are nearly right already. A tenth of a unit of log-likelihood moves
 them by a small share of their standard deviation; more exact states do not train better."""
-SHARPER = 0.25
-"""Assumed error of the model over its residuals on a training set that still contains noise: these
-are mostly that noise. Trajectories that a model so sure of itself does not fit are left out."""
 SURPRISE = 4.0
 """Standard deviations by which the squared misfit of measurements may exceed its expectation."""
 
@@ -165,10 +162,7 @@ def refine(
             knowledge.change,
         )  # fmt: skip
         start = (codes - prior.mean) @ np.linalg.pinv(prior.basis).T
-        path = job.solve(
-            rows, states[:, : job.span], start, job.global_prior(rows),
-            scatter=np.full(len(rows), SHARPER),
-        )  # fmt: skip
+        path = job.solve(rows, states[:, : job.span], start, job.global_prior(rows))
     found, codes = np.array(states), np.array(codes)
     numbers = np.maximum((weight > 0).sum((1, 2)), 1)
     misfit = (weight[:, : job.span] * (path.states - values[:, : job.span]) ** 2).sum((1, 2))
