@@ -154,7 +154,8 @@ def _learn_in_turns(
             progress=progress, codes=codes, speed=speed,
         )  # fmt: skip
         model, codes = found.model, np.asarray(found.codes)
-        speed = found.history[-1]["steps_per_second"] if found.history else None
+        speeds = [record["steps_per_second"] for record in found.history]
+        speed = float(np.median(speeds)) if speeds else None
         trained = packed(data, config, training, scaler, context, noise, found)
         if later:
             begun = clock()
