@@ -18,7 +18,7 @@ from dhn.trajectories.scaling import Scaler
 
 NOISY = 2e-3
 """Noise over a typical change in one step above which training takes turns."""
-SHARES = (0.2, 0.15, 0.2, 0.45)
+SHARES = (0.2, 0.2, 0.6)
 """Of steps or budget: on smoothed data, then on one reconstruction after the other."""
 
 
