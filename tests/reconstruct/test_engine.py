@@ -8,7 +8,7 @@ import pytest
 from tests.reconstruct.oscillator import TIME_STEP, exact_model, exact_states, prior
 
 from dhn.codes.autodecode import CodePrior
-from dhn.reconstruct.engine import reconstruct
+from dhn.reconstruct.engine import reconstruct, refine
 from dhn.reconstruct.guess import Examples, bridges
 from dhn.reconstruct.job import padded_length
 from dhn.reconstruct.knowledge import EXACT, Knowledge
@@ -235,3 +235,22 @@ def test_few_lengths_are_compiled():
     assert len(lengths) < 40
     assert all(states <= padded_length(states) <= 1.26 * states for states in range(2, 1000))
     assert padded_length(129) == 129
+
+
+def test_a_training_set_is_refined_where_the_model_fits_it():
+    """Noise falls; a motion that the model cannot follow stays as it was."""
+    sigma, rng = 0.05, np.random.default_rng(5)
+    frequencies = np.append(FREQUENCIES, 1.0)
+    states = truth(frequencies, STATES, np.append(PHASES, 0.0))
+    states[-1] = np.sign(states[-1])  # jumps from one side to the other
+    values = states + sigma * rng.normal(size=states.shape)
+    seen, noise = np.ones(states.shape, bool), np.full(states.shape, sigma)
+    codes = np.append(FREQUENCIES - 1.0, 0.0)[:, None]
+    found, moved, good = refine(knowledge(noise=1e-2), values, seen, noise, values, codes)
+    assert good[:-1].all() and not good[-1]
+    np.testing.assert_array_equal(found[-1], values[-1])
+    np.testing.assert_array_equal(moved[-1], codes[-1])
+    left = np.sqrt(np.mean((found - states)[:-1] ** 2))
+    # Three unknowns, two of them a state, in 66 numbers.
+    assert left < 0.4 * sigma
+    assert np.abs(moved - codes)[:-1].max() > 0

@@ -78,3 +78,13 @@ def test_budget_becomes_steps_and_the_same_steps_the_same_weights(monkeypatch):
     assert first.steps > 40
     again = fit(*problem(), recipe(steps=first.steps), progress=False)
     np.testing.assert_array_equal(first.codes, again.codes)
+
+
+def test_a_known_speed_is_not_measured_again(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("measured")
+
+    monkeypatch.setattr("dhn.training.session.measure_speed", refuse)
+    with pytest.raises(AssertionError, match="measured"):
+        fit(*problem(), recipe(), budget=2.0, progress=False)
+    assert fit(*problem(), recipe(), budget=2.0, progress=False, speed=50.0).steps >= 1

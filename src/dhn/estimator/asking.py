@@ -90,11 +90,14 @@ def ask(trained: "TrainedModel", data: Trajectories) -> Asked:
 
 def _scaled(trained: "TrainedModel", data: Trajectories):
     """Scaled q and p (NaN without momenta) and the noise of each number."""
-    momenta, others = (data.p, data.v) if trained.momenta == "p" else (data.v, data.p)
-    if momenta is None and others is not None:
-        kinds = ("momenta", "velocities") if trained.momenta == "p" else ("velocities", "momenta")
+    given = {"momenta": data.p, "velocities": data.v}
+    used = {"p": "momenta", "v": "velocities", "inferred": "positions"}[trained.momenta]
+    momenta = given.pop(used, None)
+    others = [name for name, x in given.items() if x is not None and np.isfinite(x).any()]
+    if momenta is None and others:
         warnings.warn(
-            f"the model was trained on {kinds[0]}; the {kinds[1]} of these data are not used.",
+            f"the model was trained on {used}; the {' and '.join(others)} of these data are not "
+            f"used.",
             stacklevel=5,
         )
     q = trained.scaler.transform_q(data.q)
@@ -226,7 +229,7 @@ def read_back(
     for level, values in levels.items():
         for name, part in zip(found, physical(values), strict=True):
             found[name][level] = part
-    momenta = {"p": p, "v": None} if trained.momenta == "p" else {"p": None, "v": p}
+    momenta = {"p": None, "v": None, trained.momenta_field: p}
     return dataclasses.replace(data, q=q, **momenta, noise=None, **found)
 
 

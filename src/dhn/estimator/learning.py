@@ -13,7 +13,15 @@ from dhn.codes.autodecode import CodePrior
 from dhn.errors import UserError
 from dhn.estimator.asking import answer, ask
 from dhn.estimator.trained import TrainedModel
-from dhn.estimator.turns import NOISY, SHARES, noise_per_step, smooth_start, with_states
+from dhn.estimator.turns import (
+    NOISY,
+    SHARES,
+    momenta_of,
+    noise_per_step,
+    smooth_start,
+    with_first_momenta,
+    with_states,
+)
 from dhn.models.contract import AbstractModel
 from dhn.models.registry import build_model, skeleton
 from dhn.reconstruct.bands import Bands, horizons
@@ -52,7 +60,8 @@ def learn(
     """Train a model on these trajectories.
 
     Arguments:
-        train: Training trajectories on one even grid of times, with momenta or velocities.
+        train: Training trajectories on one even grid of times. Without momenta and velocities,
+            momenta are inferred, in units of the first coordinate's inertia.
         config: Configuration of the model.
         training: The recipe; its `steps` count unless there is a budget.
         budget: Seconds, by the recipe's clock.
@@ -65,13 +74,14 @@ def learn(
     Returns:
         The trained model, with error bands of the bare posterior.
     """
-    scaler = Scaler.fit(train, training.scaling) if start is None else start.scaler
     codes = None if start is None else warm_codes(start, train)
-    noise, share = noise_per_step(train, scaler)
-    if share > NOISY:
+    measured, train = train, with_first_momenta(train) if train.momenta is None else train
+    scaler = Scaler.fit(train, training.scaling) if start is None else start.scaler
+    noise, share = noise_per_step(measured, train, scaler)
+    if share > NOISY or measured.momenta is None:
         return _learn_in_turns(
-            train, config, training, scaler, noise, budget, directory, resume, progress, start,
-            codes,
+            measured, train, config, training, scaler, noise, budget, directory, resume, progress,
+            start, codes,
         )  # fmt: skip
     context = make_context(train, scaler) if start is None else start.context
     empty = skeleton(config, context) if start is None else start.model
@@ -93,7 +103,7 @@ def warm_codes(start: TrainedModel, train: Trajectories) -> np.ndarray:
             f"the starting model has time step {step:.6g}, but these data have "
             f"{train.time_step:.6g}. Resample them to that grid, or begin with a fresh model."
         )
-    momenta = "v" if train.p is None else "p"
+    momenta = momenta_of(train)
     if momenta != start.momenta:
         raise UserError(
             f"the starting model was trained with {start.momenta} as momenta, but these data have "
@@ -109,40 +119,54 @@ def fresh(config, context, training) -> AbstractModel:
 
 
 def _learn_in_turns(
-    train, config, training, scaler, noise, budget, directory, resume, progress, start, codes
-) -> TrainedModel:
-    """Training and reconstruction of the training set in turns; see `turns`."""
+    measured, train, config, training, scaler, noise, budget, directory, resume, progress, start,
+    codes,
+) -> TrainedModel:  # fmt: skip
+    """Training and reconstruction of the training set in turns; see `turns`.
+
+    `train` are the measured trajectories, with first momenta where none were measured.
+    """
     clock = CLOCKS[training.clock]
     started = clock()
     values = np.concatenate(scaler.transform(train), axis=-1)
     known = np.asarray(train.known)[..., None] & np.isfinite(values)
     each = scaler.number_noise(train, noise)
     states = smooth_start(np.where(known, values, 0.0), known, np.concatenate(noise))
-    model, trained = (None if start is None else start.model), None
+    if measured.momenta is None:  # first momenta are where reconstruction begins, no measurements
+        known[..., train.dim :] = False
+    data = with_states(train, scaler, states)
+    # The units of the model's residuals stay the same in all turns.
+    context = make_context(data, scaler) if start is None else start.context
+    model, trained = fresh(config, context, training) if start is None else start.model, None
+    speed, pause = None, 0.0
     for number, share in enumerate(SHARES):
-        last = number + 1 == len(SHARES)
+        later = len(SHARES) - 1 - number
         seconds = None
         if budget is not None:
-            left = budget - (clock() - started)
+            left = budget - (clock() - started) - pause * later
             seconds = max(left * share / sum(SHARES[number:]), LEAST_SHARE * budget)
-        steps = max(1, round(training.steps * share))
-        recipe = training.model_copy(update={"steps": steps})
-        data = with_states(train, scaler, states)
-        context = make_context(data, scaler) if start is None else start.context
+        recipe = training.model_copy(update={"steps": max(1, round(training.steps * share))})
         folder = directory
-        if directory is not None and not last:
+        if directory is not None and later:
             folder = Path(directory) / f"turn{number}"
         found = fit(
-            fresh(config, context, training) if model is None else model, data, scaler, recipe,
-            budget=seconds, directory=folder, resume=resume, progress=progress, codes=codes,
+            model, data, scaler, recipe, budget=seconds, directory=folder, resume=resume,
+            progress=progress, codes=codes, speed=speed,
         )  # fmt: skip
         model, codes = found.model, np.asarray(found.codes)
+        speeds = [record["steps_per_second"] for record in found.history]
+        speed = float(np.median(speeds)) if speeds else None
         trained = packed(data, config, training, scaler, context, noise, found)
-        if not last:
-            states = refine(trained.knowledge, values, known, each, states, codes)
+        if later:
+            begun = clock()
+            states, codes, _ = refine(trained.knowledge, values, known, each, states, codes)
+            data = with_states(train, scaler, states)
+            pause = clock() - begun
     assert trained is not None
-    whole = {"seconds": clock() - started, "fingerprint": train.fingerprint()}
-    return dataclasses.replace(trained, summary={**trained.summary, **whole})
+    whole = {"seconds": clock() - started, "fingerprint": measured.fingerprint()}
+    return dataclasses.replace(
+        trained, momenta=momenta_of(measured), summary={**trained.summary, **whole}
+    )
 
 
 def packed(train, config, training, scaler, context, noise, found: FitResult) -> TrainedModel:

@@ -129,7 +129,7 @@ def _units(
 ) -> dict[str, Any]:
     """What one process finds in the data, or a starting model brings, as JSON values."""
     scaler = Scaler.fit(some, training.scaling) if start is None else start.scaler
-    noise, share = noise_per_step(some, scaler)
+    noise, share = noise_per_step(some, some, scaler)
     context = make_context(some, scaler) if start is None else start.context
     return {
         "scaler": scaler.to_dict(), "noise": noise.tolist(), "share": share,

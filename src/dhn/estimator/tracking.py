@@ -115,7 +115,7 @@ class Tracker:
         self._seen.append((t, q, p, noise))
         times, qs, ps, noises = (np.array(x) for x in zip(*self._seen, strict=True))
         data = Trajectories(q=qs[None], t=times, noise=noises[None])
-        data = data.replace(**{trained.momenta: ps[None]})
+        data = data.replace(**{trained.momenta_field: ps[None]})
         # The smoother needs a few windows, also if there are fewer measurements.
         asked = ask(trained, extended(data, self._lag, self.time_step))
         asked = dataclasses.replace(asked, place=asked.place[:, : len(times)])

@@ -35,7 +35,8 @@ class TrainedModel(AbstractNetworkAnswers):
     noise: Float[np.ndarray, "2 d"]
     """Scaled measurement noise of the training set, assumed of data that state none."""
     momenta: str
-    """"p" or "v": what stands for momenta."""
+    """What stands for momenta: "p", "v", or "inferred" from positions, in units of the inertia of
+    the first coordinate. Momenta of other data are then not comparable and not used."""
     ids: tuple[str, ...]
     params: dict[str, np.ndarray]
     """The training trajectories' constants, for probes."""
@@ -48,6 +49,11 @@ class TrainedModel(AbstractNetworkAnswers):
         init=False, repr=False, default_factory=dict
     )
     """Probes that were asked for: parameter and whether linear -> the fitted regression."""
+
+    @property
+    def momenta_field(self) -> str:
+        """The field of trajectories that answers are given in."""
+        return "v" if self.momenta == "v" else "p"
 
     @property
     def trained(self) -> "TrainedModel":

@@ -3,26 +3,33 @@
 One-step equations fitted to noisy states are biased, since both ends of a step carry noise. So the
 training set is smoothed by local polynomials first. A model trained on that reconstructs the
 training set from the measurements, which leaves far less noise, and is trained again on the result.
+Momenta that were not measured begin as `M(q) v` of a mass matrix and are reconstructed likewise.
 """
 
 import numpy as np
 from jaxtyping import Float
 
+from dhn.mechanics.momenta import first_momenta
 from dhn.reconstruct.guess import join_all
-from dhn.training.prepare import make_context
+from dhn.training.prepare import check_even, make_context
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.noise import measurement_noise, smoothed
 from dhn.trajectories.scaling import Scaler
 
 NOISY = 2e-3
 """Noise over a typical change in one step above which training takes turns."""
-SHARES = (0.15, 0.15, 0.2, 0.5)
+SHARES = (0.2, 0.2, 0.6)
 """Of steps or budget: on smoothed data, then on one reconstruction after the other."""
 
 
-def noise_per_step(train: Trajectories, scaler: Scaler) -> tuple[Float[np.ndarray, "2 d"], float]:
-    """Scaled noise of the training set, and its largest share of a typical change in one step."""
-    noise = scaler.scaled_noise(measurement_noise(train))
+def noise_per_step(
+    measured: Trajectories, train: Trajectories, scaler: Scaler
+) -> tuple[Float[np.ndarray, "2 d"], float]:
+    """Scaled noise of what was measured, and its largest share of a typical change in one step.
+
+    `train` are the same trajectories with momenta.
+    """
+    noise = scaler.scaled_noise(measurement_noise(measured))
     return noise, float(np.max(noise) / make_context(train, scaler).change(1))
 
 
@@ -44,5 +51,33 @@ def smooth_start(
 ) -> Float[np.ndarray, "n T m"]:
     """Local polynomials through measurements; gaps are joined by splines first."""
     joined = join_all(values, known)
-    columns = [smoothed(joined[..., k], float(noise[k])) for k in range(joined.shape[2])]
+    columns = [smoothed(joined[..., k], float(noise[k]))[0] for k in range(joined.shape[2])]
     return np.stack(columns, axis=-1)
+
+
+def momenta_of(train: Trajectories) -> str:
+    """What stands for momenta in a model of these trajectories; see `TrainedModel.momenta`."""
+    return "inferred" if train.momenta is None else "v" if train.p is None else "p"
+
+
+def with_first_momenta(train: Trajectories) -> Trajectories:
+    """Positions with momenta to begin with, by a mass matrix; turns of reconstruction refine them.
+
+    Velocities in place of momenta would not do: a network fits them as well, and reconstruction by
+    that network returns them.
+
+    Arguments:
+        train: Positions on an even grid of times.
+
+    Returns:
+        The same trajectories with `p`, in units of the first coordinate's inertia.
+    """
+    check_even(train)
+    noise = measurement_noise(train)[0]
+    known = np.asarray(train.known_q)
+    joined = join_all(np.where(known, train.q, 0.0), known)
+    columns = [smoothed(joined[..., k], float(noise[k])) for k in range(train.dim)]
+    q, change = (np.stack(x, axis=-1) for x in zip(*columns, strict=True))
+    return train.replace(
+        p=first_momenta(q, change / train.time_step, train.time_step, train.angles)
+    )

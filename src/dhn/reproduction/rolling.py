@@ -132,6 +132,6 @@ def double_resolution(
 
 def _filled(trained: TrainedModel, asked: Trajectories, path: StateBlock, where: slice):
     q, p = trained.scaler.inverse(*(np.asarray(x, np.float64) for x in path))
-    found = {"q": np.array(asked.q), trained.momenta: np.zeros_like(asked.q)}
-    found["q"][:, where], found[trained.momenta][:, where] = q, p
+    found = {"q": np.array(asked.q), trained.momenta_field: np.zeros_like(asked.q)}
+    found["q"][:, where], found[trained.momenta_field][:, where] = q, p
     return asked.replace(**found)

@@ -39,6 +39,7 @@ def fit(
     progress: bool = True,
     checkpoint_seconds: float = 30.0,
     chunk_seconds: float = CHUNK_SECONDS,
+    speed: float | None = None,
     codes: Float[np.ndarray, "n k"] | None = None,
     source: AbstractSource | None = None,
     stored: StoredTrajectories | None = None,
@@ -50,6 +51,7 @@ def fit(
     With a budget the speed is measured first, on steps that are then thrown away, and sets the
     number of steps; `steps=result.steps` gives the same weights again. Only if the machine's speed
     changes a good deal later on is the schedule adapted (`Plan`), which the checkpoint records.
+    `speed`, in steps a second, replaces the measurement.
 
     Steps are taken in chunks of about `chunk_seconds`, and a checkpoint is written about every
     `checkpoint_seconds`; neither changes the result.
@@ -72,7 +74,7 @@ def fit(
     validation loss was less than half as large.
     """
     budget = None if budget is None else seconds("budget", budget)
-    options = Options(checkpoint_seconds, chunk_seconds)
+    options = Options(checkpoint_seconds, chunk_seconds, speed)
     with (
         lock_run(directory if is_first_process() else None),
         jax.enable_x64(config.precision == "float64"),

@@ -32,6 +32,11 @@ def check_trainable(data: Trajectories) -> None:
             f"training needs momenta p or velocities v beside the coordinates "
             f"{', '.join(data.names)}; these data have neither. Add columns for p or v."
         )
+    check_even(data)
+
+
+def check_even(data: Trajectories) -> None:
+    """A `UserError` unless the data are on one even grid of times."""
     if not data.is_uniform:
         steps = np.diff(data.t, axis=-1)
         steps = steps[np.isfinite(steps)]

@@ -46,3 +46,5 @@ class FitResult:
 class Options:
     checkpoint_seconds: float
     chunk_seconds: float
+    speed: float | None = None
+    """Steps a second, if an earlier training of the same programs has measured them."""

@@ -226,16 +226,21 @@ class Session:
     def _make_plan(self) -> None:
         budget = self.plan.budget
         assert budget is not None
+        speed = self.options.speed
         if self.validator.enabled:
-            self._validation_loss()
+            if speed is None:
+                self._validation_loss()  # compiles
             started = self.clock()
             self._validation_loss()
             self.validation_seconds = self.devices.agree(self.clock() - started)
             affordable = int(0.1 * (budget - self.elapsed) / self.validation_seconds)
             self.validations = max(1, min(VALIDATIONS, affordable))
-        speed, chunk = measure_speed(
-            self.run, self.state, min(MEASURE_SECONDS, 0.05 * budget), self.devices.agree
-        )
+        if speed is None:
+            speed, chunk = measure_speed(
+                self.run, self.state, min(MEASURE_SECONDS, 0.05 * budget), self.devices.agree
+            )
+        else:
+            chunk = max(1, int(self.options.chunk_seconds * speed))
         left = MARGIN * (budget - self.elapsed) - self._reserve()
         self.plan = Plan(max(1, int(speed * max(left, 0.1 * budget))), budget)
         self.chunks, self.planned = Chunks(chunk, self.options.chunk_seconds), True

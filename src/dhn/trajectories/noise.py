@@ -62,7 +62,9 @@ def estimated_noise(values: Float[np.ndarray, "n T"]) -> float:
     return float(high) if high > WHITE * low and high > 0 else 0.0
 
 
-def smoothed(values: Float[np.ndarray, "n T"], noise: float) -> Float[np.ndarray, "n T"]:
+def smoothed(
+    values: Float[np.ndarray, "n T"], noise: float
+) -> tuple[Float[np.ndarray, "n T"], Float[np.ndarray, "n T"]]:
     """Local polynomials, as wide as the residuals allow.
 
     Arguments:
@@ -70,11 +72,11 @@ def smoothed(values: Float[np.ndarray, "n T"], noise: float) -> Float[np.ndarray
         noise: Standard deviation of their noise.
 
     Returns:
-        Smoothed values.
+        Smoothed values, or the values themselves without noise, and their change per step.
     """
     from scipy.signal import savgol_coeffs, savgol_filter  # a second to import; training alone
 
-    best = values
+    best, chosen = values, min(WIDTHS[0], values.shape[1] - (values.shape[1] + 1) % 2)
     for width in WIDTHS:
         if noise == 0 or width > values.shape[1]:
             break
@@ -84,5 +86,7 @@ def smoothed(values: Float[np.ndarray, "n T"], noise: float) -> Float[np.ndarray
         expected = noise**2 * (1 - savgol_coeffs(width, DEGREE)[width // 2])
         if left > UNSEEN * expected:
             break
-        best = trial
-    return best
+        best, chosen = trial, width
+    degree = min(DEGREE, chosen - 1)
+    change = savgol_filter(values, chosen, degree, deriv=1, axis=1, mode="interp")
+    return best, np.asarray(change)
