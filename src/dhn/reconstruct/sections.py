@@ -48,10 +48,11 @@ class Sections:
         for place, k in enumerate(times):
             here = states[complete[:, k], k]
             means[place] = here.mean(0)
-            near = complete[:, max(k - 1, 0)] & complete[:, min(k + 1, T - 1)]
-            moved = states[near, min(k + 1, T - 1)] - states[near, max(k - 1, 0)]
+            before, after = max(k - 1, 0), min(k + 1, T - 1)
+            both = complete[:, before] & complete[:, after]
+            moved = (states[both, after] - states[both, before]).sum(0)
             # States between two times of the grid: along the flow a step is no distance.
-            step = moved.mean(0) / (min(k + 1, T - 1) - max(k - 1, 0)) if near.any() else 0 * here[0]
+            step = moved / max(both.sum(), 1) / max(after - before, 1)
             spread = np.cov(here.T).reshape(m, m) + np.outer(step, step)
             variance, directions = np.linalg.eigh(spread + RESOLUTION**2 * np.eye(m))
             axes[place] = directions * np.sqrt(variance)
