@@ -122,6 +122,7 @@ def thinned(found: TrainedModel) -> TrainedModel:
             found.examples.momentum.astype(np.float32),
             states[order[:count]].astype(np.float16),
             found.examples.codes[order[:count]],
+            found.examples.sections,
         )
         smaller = dataclasses.replace(small, examples=some)
         if bytes_on_disk(smaller) <= MOST_BYTES:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,10 @@ def start(data: Path, run: Path, steps: int, *more: str) -> list[subprocess.Pope
 
 
 def finish(processes: list[subprocess.Popen]) -> list[tuple[int, str, str]]:
-    said = [process.communicate(timeout=900) for process in processes]
+    """Exit codes and texts. All are read at once: a process whose pipe is full waits, and the
+    others wait for it."""
+    with ThreadPoolExecutor(len(processes)) as readers:
+        said = list(readers.map(lambda process: process.communicate(timeout=900), processes))
     return [(p.returncode, *text) for p, text in zip(processes, said, strict=True)]
 
 

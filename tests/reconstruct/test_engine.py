@@ -87,6 +87,17 @@ def test_states_that_nothing_determines_are_reported():
     assert np.abs(found.states).max() < 10
 
 
+def test_trajectories_beside_those_of_training_are_reported():
+    """Training has one orbit; smaller ones lie within the range of every coordinate."""
+    frequencies, phases = np.linspace(0.95, 1.05, 60), np.linspace(0, 0.1, 60)[::-1] ** 1.5
+    examples = Examples.make(truth(frequencies, STATES, phases), frequencies[:, None] - 1.0)
+    known = dataclasses.replace(knowledge(), examples=examples)
+    same = truth(np.array([0.97, 1.0, 1.02]), STATES, np.array([0.02, 0.01, 0.005]))
+    for states, result in ((same, Result.OK), (0.8 * same, Result.OUTSIDE_TRAINING)):
+        found = reconstruct(known, states, np.ones(states.shape, bool), np.zeros(states.shape))
+        assert (found.result == result).all()
+
+
 def kalman(frequency: float, values: np.ndarray, noise: float | np.ndarray, process: float):
     """Rauch-Tung-Striebel smoother of one oscillator with a known frequency and a flat start.
 

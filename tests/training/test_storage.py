@@ -67,7 +67,7 @@ def test_bad_files(tmp_path):
     save_file({"a": np.zeros(1)}, path)
     with pytest.raises(UserError, match="was not written by dhn"):
         load_arrays(path, "thing")
-    header = json.dumps({"layout": 4, "kind": "thing"})
+    header = json.dumps({"layout": 5, "kind": "thing"})
     save_file({"a": np.zeros(1)}, path, metadata={"dhn": header})
     with pytest.raises(DamagedFile, match="it has no checksum"):
         load_arrays(path, "thing")
@@ -108,7 +108,7 @@ values = st.recursive(
 headers = st.dictionaries(st.sampled_from(["layout", "kind", "version", "x"]), values) | values
 
 
-@given(header=headers, layout=st.sampled_from([3, 4, None]))
+@given(header=headers, layout=st.sampled_from([4, 5, None]))
 @settings(max_examples=60, deadline=None)
 def test_any_header_is_read_or_refused_in_one_line(tmp_path_factory, header, layout):
     """Headers with a right checksum, so that nothing but the values can be wrong."""

@@ -18,6 +18,7 @@ from dhn.blocks import StateBlock
 from dhn.codes.autodecode import CodePrior, autodecode
 from dhn.models.contract import AbstractForecaster
 from dhn.reconstruct.forecast import forecast
+from dhn.reconstruct.sections import Sections
 
 SPLINE_ERROR = 0.1
 """Assumed error of a spline's window residual, in units of a typical change."""
@@ -37,13 +38,14 @@ LEAST_WINDOWS = 4
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
-    """What training leaves behind for first guesses."""
+    """What training leaves behind for first guesses, and to tell what it covered."""
 
     momentum: Float[np.ndarray, "d d"]
     """Least-squares map from the change of `q` per grid step to `p`, in scaled units."""
     states: Float[np.ndarray, "e T m"]
     """Some training trajectories, scaled; NaN where a number is unknown."""
     codes: Float[np.ndarray, "e k"]
+    sections: Sections
 
     MOST = 64
     """Trajectories kept: enough to begin from, small in a saved model."""
@@ -64,19 +66,23 @@ class Examples:
         share = np.isfinite(states).mean((1, 2))
         good = np.flatnonzero(share >= 0.9 * share.max())
         rows = good[np.unique(np.linspace(0, len(good) - 1, cls.MOST).astype(int))]
-        return cls(momentum, states[rows].astype(np.float32), codes[rows])
+        return cls(momentum, states[rows].astype(np.float32), codes[rows], Sections.make(states))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return {
             "examples/momentum": self.momentum,
             "examples/states": self.states,
             "examples/codes": self.codes,
+            "sections/mean": self.sections.mean,
+            "sections/axes": self.sections.axes,
+            "sections/reach": self.sections.reach,
         }
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Examples":
+        sections = Sections(*(arrays[f"sections/{name}"] for name in ("mean", "axes", "reach")))
         names = ("momentum", "states", "codes")
-        return cls(*(arrays[f"examples/{name}"] for name in names))
+        return cls(*(arrays[f"examples/{name}"] for name in names), sections)
 
 
 def reliable(

@@ -25,7 +25,8 @@ POOR = 25.0
 FAR = 2.0
 """Distance of a code from the mean, in units of the farthest training code, outside training."""
 BEYOND = 0.1
-"""Share of the training set's range that a state may leave it by."""
+"""Share of the training set's range, or of its distance from the sections, that states may leave it
+by."""
 VAGUE = 0.7
 """Posterior standard deviation of the leading direction of a code, in units of the prior's, above
 which the code counts as not identified."""
@@ -291,6 +292,8 @@ class Job:
         vague = (spread > VAGUE) | (deviation.max((1, 2)) > UNDETERMINED)
         result[vague] = Result.NOT_IDENTIFIABLE
         result[self._outside(states, code, examples)] = Result.OUTSIDE_TRAINING
+        distance = examples.sections.distance(states[:, :span], deviation[:, :span].max(2))
+        result[distance > (1 + BEYOND) * examples.sections.reach] = Result.OUTSIDE_TRAINING
         result[path.misfit > POOR] = Result.POOR_FIT
         result[~path.converged | ~sound] = Result.NOT_CONVERGED
         return Posterior(

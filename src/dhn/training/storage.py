@@ -26,7 +26,7 @@ from dhn.files.atomic import atomic_path
 
 HEADER = "dhn"
 CHECKSUM = "sha256"
-LAYOUT = 4
+LAYOUT = 5
 """Goes up when the meaning of a file changes."""
 
 Fields = Mapping[str, type | tuple[type, ...]]

@@ -251,8 +251,8 @@ class Controls {
     const { app } = this, parted = app.parting();
     const with_ = app.codes.probes.map(({ name }) => `${symbol(name)} = ${number(app.constants[name], 4)}`).join(", ");
     const until = parted === null
-      ? `together for ${number((Math.min(path.length, truth.length) - 1) * dt, 3)}${unit} at least`
-      : `apart from t = ${number(parted * dt, 3)}${unit} (10 % of the spread)`;
+      ? `the model agrees up to t = ${number((Math.min(path.length, truth.length) - 1) * dt, 3)}${unit}`
+      : `the model differs from t = ${number(parted * dt, 3)}${unit} on (by 10 % of the spread)`;
     return `true motion${with_ ? ` with ${with_}` : ""}: ${until}`;
   }
 }
