@@ -181,13 +181,14 @@ def train(values: dict[str, Any], folder: Path) -> dict[str, Any]:
     from dhn.estimator import DHN
     from dhn.estimator.answers import hidden, keep_known
     from dhn.estimator.learning import OBSERVED
+    from dhn.estimator.storage import has_begun
     from dhn.evaluation.metrics import compare
     from dhn.files import read
 
     model = DHN(values["preset"], **values["options"], seed=values["seed"])
     data = _unchanged(values["data"], read)
     run = folder / "run"
-    model.fit(data, steps=values["steps"], directory=run, resume=True)
+    model.fit(data, steps=values["steps"], directory=run, resume=has_begun(run))
     summary = model.trained.summary
     found = {
         "name": folder.name,
