@@ -128,6 +128,13 @@ ASKING = [
     ("explore run d.npz -o nowhere/o.html", "the folder nowhere does not exist"),
     ("explore run double.npz -o o.html", "Use data of the same system"),
     ("explore run d.npz -o d.npz", "d.npz is an input"),
+    ("report run d.npz -o o.html --train d.npz", "d.npz is named twice; name every file once"),
+    ("report run d.npz -o o.html --train double.npz", "have other coordinates; name data alike"),
+    ("report run one.npz -o o.html --observe 1", "must number between 1 and 0"),
+    ("evaluate run short.npz", "--observe 16 leaves nothing to predict"),
+    ("evaluate mech pos.npz --observe 1", "has fewer than two known positions"),
+    ("infer run d.npz --target l,g", "the training data have no parameter 'l,g' to learn from"),
+    ("interpolate run coarse.npz -o o.npz --factor 3", "these data have 0.4 / 3"),
     # names and places
     ("forecast pretrained: d.npz -o o.npz", "there is no pretrained model ''"),
     ("forecast pretrained:../x d.npz -o o.npz", "there is no pretrained model '../x'"),
