@@ -29,7 +29,7 @@ with_a_middle = specs.filter(
 keys = st.integers(0, 2**31 - 1).map(jr.key)
 WINDOWS = 64
 
-few = settings(max_examples=12, deadline=None)
+few = settings(max_examples=12)
 
 
 def drawn(pattern, spec, key):

@@ -102,7 +102,7 @@ def trajectories(draw):
 
 
 @pytest.mark.parametrize("ending", [x for x in FORMATS if x != ".hdf5"])
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(data=trajectories())
 def test_every_format_returns_what_it_was_given(tmp_path_factory, ending, data):
     path = tmp_path_factory.getbasetemp() / f"round_trip{ending}"
@@ -112,7 +112,7 @@ def test_every_format_returns_what_it_was_given(tmp_path_factory, ending, data):
     assert data.fingerprint() == again.fingerprint()
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(data=trajectories(), choice=st.data())
 def test_selection_agrees_with_numpy(data, choice):
     n, T, _ = data.q.shape
@@ -129,7 +129,7 @@ def test_selection_agrees_with_numpy(data, choice):
     assert data[:].equals(data)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(data=trajectories())
 def test_single_trajectories_concatenate_to_the_whole(data):
     joined = Trajectories.concatenate(list(data))

@@ -83,7 +83,7 @@ def test_a_new_folder_replaces_an_old_one_only_when_it_is_whole(tmp_path):
     assert len(read(tmp_path / "x.zarr")) == 1
     assert [x.name for x in tmp_path.iterdir()] == ["x.zarr"]
     (tmp_path / "mine.zarr").mkdir()
-    with pytest.raises(UserError, match="exists and is no"):
+    with pytest.raises(UserError, match="exists and holds no trajectories of dhn"):
         write(first, tmp_path / "mine.zarr")
 
 

@@ -143,6 +143,7 @@ def test_a_fit_to_uneven_times():
     assert term(model, "potential", "sine")["value"] == pytest.approx(GRAVITY, rel=0.01)
 
 
+@pytest.mark.slow
 def test_dry_friction_is_found_beside_a_slow_sensor_error():
     t, q = swing(GRAVITY, 0.02, 0.06, 1.3, 700)
     rng = np.random.default_rng(1)

@@ -43,21 +43,25 @@ def test_accelerations_solve_the_euler_lagrange_equations(angles):
             kinetic = 0.5 * v @ mass_matrix(layout, theta, q) @ v
             return 2 * kinetic - energy(layout, theta, q, v)
 
-        a = acceleration(layout, theta, q, v, np.full(layout.dim, WIDTH))
-        left = jax.hessian(lagrangian, 1)(q, v) @ a
-        left += jax.jacfwd(jax.grad(lagrangian, 1), 0)(q, v) @ v
-        np.testing.assert_allclose(left, jax.grad(lagrangian, 0)(q, v), atol=1e-12)
+        @jax.jit
+        def sides(q, v):
+            a = acceleration(layout, theta, q, v, np.full(layout.dim, WIDTH))
+            left = jax.hessian(lagrangian, 1)(q, v) @ a
+            left += jax.jacfwd(jax.grad(lagrangian, 1), 0)(q, v) @ v
+            return left, jax.grad(lagrangian, 0)(q, v)
+
+        np.testing.assert_allclose(*sides(q, v), atol=1e-12)
 
 
 @pytest.mark.parametrize("angles", LAYOUTS)
 def test_the_mass_matrix_is_positive_definite_everywhere(angles):
     layout = Layout(angles)
     with jax.enable_x64(True):
+        matrices = jax.jit(jax.vmap(lambda theta, q: mass_matrix(layout, theta, q), (None, 0)))
         for seed in range(5):
             theta = 5 * coefficients(layout, ("inertia", "phase"), seed)
-            for q in np.random.default_rng(seed).uniform(-np.pi, np.pi, (20, layout.dim)):
-                found = np.linalg.eigvalsh(mass_matrix(layout, jnp.asarray(theta), q))
-                assert found.min() > 0
+            q = np.random.default_rng(seed).uniform(-np.pi, np.pi, (20, layout.dim))
+            assert np.linalg.eigvalsh(matrices(theta, q)).min() > 0
 
 
 @pytest.mark.parametrize("angles", LAYOUTS)
@@ -65,8 +69,9 @@ def test_friction_never_does_work(angles):
     layout = Layout(angles)
     with jax.enable_x64(True):
         theta = jnp.asarray(coefficients(layout, NEVER_NEGATIVE))
-        for q, v in np.random.default_rng(0).standard_normal((50, 2, layout.dim)):
-            assert v @ friction(layout, theta, q, v, np.full(layout.dim, WIDTH)) < 0
+        force = lambda q, v: friction(layout, theta, q, v, np.full(layout.dim, WIDTH))  # noqa: E731
+        q, v = np.random.default_rng(0).standard_normal((2, 50, layout.dim))
+        assert ((v * jax.jit(jax.vmap(force))(q, v)).sum(-1) < 0).all()
 
 
 def flow(layout: Layout, theta: np.ndarray, substeps: int = 8):

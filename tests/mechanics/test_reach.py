@@ -71,6 +71,7 @@ def oscillator():
     return y, fit_mechanics(data[:, :TRAIN], data[:, TRAIN:], groups=())
 
 
+@pytest.mark.slow
 def test_an_oscillator_driven_by_noise_is_valid_for_the_time_that_theory_says(oscillator):
     y, model = oscillator
     length = SEEN + round(4 * np.pi / STEP)
@@ -81,6 +82,7 @@ def test_an_oscillator_driven_by_noise_is_valid_for_the_time_that_theory_says(os
     assert 0 < found["least"] < truth < found["greatest"] and found["beyond"] == 0
 
 
+@pytest.mark.slow
 def test_bands_hold_their_share_of_new_measurements_at_every_horizon(oscillator):
     ahead, count = 63, 64  # half a period
     y = measured(count * (SEEN + ahead), 10).reshape(count, SEEN + ahead, 1)

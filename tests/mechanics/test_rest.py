@@ -66,6 +66,7 @@ def test_an_unnamed_force_is_learned_and_said():
     )
 
 
+@pytest.mark.slow
 def test_where_formulas_suffice_no_rest_is_looked_for():
     data = swing(lambda q, v: 0.0, 500, 0.05, 1)
     model = fit_mechanics(data[:, :400], data[:, 400:], groups=("learned rest",))

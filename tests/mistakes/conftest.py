@@ -44,6 +44,8 @@ def world(models) -> Path:
         (folder / f"results-{name}" / "results.json").write_text(text)
     (folder / "empty-folder").mkdir()
     (folder / "folder.npz").mkdir()
+    (folder / "foreign.zarr").mkdir()
+    (folder / "foreign.zarr" / "zarr.json").write_text("{}")
     os.mkfifo(folder / "pipe.npz")
     (folder / "read-only").mkdir()
     return folder
@@ -67,6 +69,8 @@ def no_work(world, monkeypatch):
         "dhn.reproduction.runner.run_grid",
     ):
         monkeypatch.setattr(place, work)
+    # Messages name the free memory, which other programs change.
+    monkeypatch.setattr("dhn.memory.available_memory", lambda: 16 * 10**9)
 
 
 @pytest.fixture

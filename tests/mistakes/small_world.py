@@ -53,6 +53,7 @@ def write_data(folder: Path) -> None:
         "uneven": few.replace(t=uneven),
         "still": good.replace(q=np.ones_like(good.q), p=np.zeros_like(good.q)),
         "positions": few.replace(p=None),
+        "lost": few.replace(q=nothing, p=None, known=np.zeros((2, 41), bool)),
     }
     for name, data in made.items():
         dhn.write(data, folder / f"{name}.npz")

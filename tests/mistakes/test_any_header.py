@@ -11,7 +11,7 @@ import dhn
 from dhn.training.storage import load_arrays, save_arrays
 
 SETTINGS = hypothesis.settings(
-    max_examples=60, deadline=None, database=None,
+    max_examples=60, database=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 VALUES = st.recursive(

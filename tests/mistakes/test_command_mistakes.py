@@ -4,10 +4,13 @@ import json
 import shlex
 
 import pytest
-from command_table import COMMANDS
+from asking_table import ASKING
+from making_table import MAKING
 
 from dhn.cli import COMMANDS as ALL
 from dhn.cli import main
+
+COMMANDS = [*ASKING, *MAKING]
 
 
 @pytest.fixture(autouse=True)

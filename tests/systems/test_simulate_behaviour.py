@@ -170,6 +170,10 @@ ERRORS = {
     "noise negative": (lambda: run(noise=-0.1), r"noise must be finite and not negative"),
     "gaps": (lambda: run(gaps=1.0), r"gaps must be a fraction in \[0, 1\) of the states; got 1"),
     "subsample": (lambda: run(subsample=0.0), r"subsample must be a fraction in \(0, 1\]"),
+    "too long": (
+        lambda: run(time_step=1e5),
+        r"over a time of 4e\+06 would need about 3e\+07 steps of the solver, and at most 1000000",
+    ),
     "blows up": (
         lambda: run(params={"k": np.r_[np.ones(6), -1e6, -1e6]}),
         r"2 of 8 trajectories of 'mass_spring' could not be solved, first number 6 .*k=-1e\+06",

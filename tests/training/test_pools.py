@@ -120,29 +120,44 @@ def test_a_run_is_not_resumed_with_other_pools(stored, tmp_path):
         fit(model, some, scaler, recipe(), **options, pooling=Pooling(16, 20), resume=True)
 
 
-def test_the_estimator_learns_from_disk(tmp_path, monkeypatch):
+@pytest.fixture
+def large(tmp_path, monkeypatch):
+    """Trajectories in memory and on disk, where they count as too many for memory."""
     monkeypatch.setattr("dhn.estimator.kinds.Pooling", lambda: Pooling(48, 50))
     monkeypatch.setattr("dhn.estimator.streaming.Pooling", lambda: Pooling(48, 50))
     data = oscillators(64, 40, params={"w": np.linspace(1, 2, 64)})
     with writing(tmp_path / "x.zarr", chunk=16) as store:
         store.append(data)
-    stored = dhn.open(tmp_path / "x.zarr")
-    model = dhn.DHN(width=16, batch_size=64, latent_size=2, seed=1)
-    model.fit(stored, steps=300, directory=tmp_path / "run", calibrate=True)
-    summary = model.trained.summary
-    assert summary["trajectories"] == 64 and summary["kept"] == 48
-    assert summary["fingerprint"] == data.fingerprint()
-    found = model.forecast(data[:4, :16], steps=8)
-    error = np.abs(found.q[:, 16:] - data.q[:4, 16:24]).max()
-    assert error < 0.1  # amplitude 1
-    again = dhn.load(tmp_path / "run")
-    assert len(again.trained.codes) == 48
+    return data, dhn.open(tmp_path / "x.zarr")
 
-    warm = dhn.DHN(model.config).fit(stored, steps=1, start=model).trained
-    assert warm.scaler == model.trained.scaler and warm.summary["kept"] == 48
-    assert warm.summary["validation"] < 2 * summary["validation"]
-    noisy = data.replace(noise=np.full((2, 1), 0.1))
+
+def test_noisy_trajectories_on_disk_are_refused(large, tmp_path):
+    noisy = large[0].replace(noise=np.full((2, 1), 0.1))
     with writing(tmp_path / "noisy.zarr", chunk=16) as store:
         store.append(noisy)
     with pytest.raises(UserError, match="are noisy"):
         dhn.DHN().fit(dhn.open(tmp_path / "noisy.zarr"), steps=1)
+
+
+def test_the_estimator_keeps_a_part_of_what_is_on_disk(large, tmp_path):
+    data, stored = large
+    model = dhn.DHN(width=16, batch_size=64, latent_size=2, seed=1)
+    model.fit(stored, steps=2, directory=tmp_path / "run")
+    summary = model.trained.summary
+    assert summary["trajectories"] == 64 and summary["kept"] == 48
+    assert summary["fingerprint"] == data.fingerprint()
+    assert len(dhn.load(tmp_path / "run").trained.codes) == 48
+
+
+@pytest.mark.slow
+def test_the_estimator_learns_from_disk(large, tmp_path):
+    data, stored = large
+    model = dhn.DHN(width=16, batch_size=64, latent_size=2, seed=1)
+    model.fit(stored, steps=300, directory=tmp_path / "run", calibrate=True)
+    summary = model.trained.summary
+    found = model.forecast(data[:4, :16], steps=8)
+    error = np.abs(found.q[:, 16:] - data.q[:4, 16:24]).max()
+    assert error < 0.1  # amplitude 1
+    warm = dhn.DHN(model.config).fit(stored, steps=1, start=model).trained
+    assert warm.scaler == model.trained.scaler and warm.summary["kept"] == 48
+    assert warm.summary["validation"] < 2 * summary["validation"]

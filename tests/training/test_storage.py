@@ -109,7 +109,7 @@ headers = st.dictionaries(st.sampled_from(["layout", "kind", "version", "x"]), v
 
 
 @given(header=headers, layout=st.sampled_from([4, 5, None]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_header_is_read_or_refused_in_one_line(tmp_path_factory, header, layout):
     """Headers with a right checksum, so that nothing but the values can be wrong."""
     if isinstance(header, dict) and layout is not None:

@@ -20,7 +20,7 @@ def random_data(seed=0, d=3, n=4, T=20, **fields):
     return Trajectories(q=q, t=np.arange(T), **({"p": p} | fields))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 5))
 def test_scaling_is_conformally_symplectic(seed, d):
     """J^T Ω J = c Ω for the Jacobian J of (q, p) -> (q', p')."""
@@ -30,7 +30,7 @@ def test_scaling_is_conformally_symplectic(seed, d):
     np.testing.assert_allclose(J.T @ omega @ J * scaler.action_scale, omega, rtol=1e-14)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 5))
 def test_scaled_data_are_of_order_one_and_invert(seed, d):
     data = random_data(seed, d)

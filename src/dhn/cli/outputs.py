@@ -46,10 +46,12 @@ def check_output(
     - `size`: bytes that will be written, if known.
     """
     kind = _kind(path)
-    replaceable = ZARR in endings and path.suffix == ZARR and (path / "zarr.json").is_file()
+    replaceable = ZARR in endings and path.suffix == ZARR and _is_own(path)
     if kind is not None and stat.S_ISDIR(kind) and not replaceable:
         example = path / f"out{endings[0] if endings else '.npz'}"
         raise UserError(f"{path} is a folder; name a file to write, such as {example}.")
+    if path.parent.is_file():
+        raise UserError(f"{path.parent} is a file, not a folder; name another place.")
     if not path.parent.is_dir():
         raise UserError(f"the folder {path.parent} does not exist; make it: mkdir -p {path.parent}")
     if kind is not None and not stat.S_ISREG(kind) and not replaceable:
@@ -67,6 +69,22 @@ def check_output(
         raise UserError(
             f"{path} would have about {size_text(size)}, and {size_text(free)} are free on that "
             f"disk; make room, or write elsewhere."
+        )
+
+
+def _is_own(path: Path) -> bool:
+    from dhn.files.stored import is_own
+
+    return is_own(path)
+
+
+def refuse_other_results(folder: Path) -> None:
+    """The folder of a trained model, say, is no place for cells and their logs."""
+    there = {x.name for x in folder.iterdir()} if folder.is_dir() else set()
+    if there and not there & {"results.json", "sweep.json", "cells", "workers.log"}:
+        raise UserError(
+            f"{folder} holds other files ({', '.join(sorted(there)[:3])}); name a new folder for "
+            f"the results."
         )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, final
 import tyro
 
 from dhn.cli.arguments import Json, PositiveInt, Seed, page_of
-from dhn.cli.outputs import PAGES, check_output
+from dhn.cli.outputs import PAGES, check_output, refuse_twice
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 
@@ -68,12 +68,18 @@ def run(args: Arguments) -> Result:
 
     model = open_model(args.folder)
     tested = args.data or find(model, args.folder, "test")
+    data = None if tested is None else read(tested)
+    train = training_states(model, args.folder) if args.train is None else read(args.train)
+    if args.train is not None and tested is not None and data is not None:
+        refuse_twice((args.train, tested))
+        if train is None or train.dim != data.dim:
+            raise UserError(f"{args.train} and {tested} have other coordinates; name data alike.")
     with waiting("writing the report", enabled=not args.json):
         values = write_run_report(
             args.folder,
-            None if tested is None else read(tested),
+            data,
             output,
-            train=(training_states(model, args.folder) if args.train is None else read(args.train)),
+            train=train,
             validation=recall(model, args.folder, "validation"),
             observe=args.observe,
             ahead=args.ahead,

@@ -17,6 +17,7 @@ from dhn.cli.arguments import (
     Workers,
     make_executor,
 )
+from dhn.cli.outputs import refuse_other_results
 from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
@@ -62,7 +63,7 @@ def run(args: Arguments) -> Result:
     if args.output.exists() and not args.output.is_dir():
         raise UserError(f"{args.output} is a file; name a folder for the results.")
 
-    _refuse_other_results(args.output)
+    refuse_other_results(args.output)
 
     from dhn.reproduction.grid import make_grid, only, shard
     from dhn.reproduction.presets import get_preset
@@ -99,16 +100,6 @@ def run(args: Arguments) -> Result:
         "claims": results["claims"],
     }
     return Result(values, lambda console: _draw(console, values))
-
-
-def _refuse_other_results(folder: Path) -> None:
-    """The folder of a trained model, say, is no place for cells and their logs."""
-    there = {x.name for x in folder.iterdir()} if folder.is_dir() else set()
-    if there and not there & {"results.json", "cells", "workers.log"}:
-        raise UserError(
-            f"{folder} holds other files ({', '.join(sorted(there)[:3])}); name a new folder for "
-            f"the results."
-        )
 
 
 def _draw_list(console: Console, rows: list[dict[str, Any]]) -> None:

@@ -18,6 +18,7 @@ from dhn.cli.arguments import (
     make_executor,
     named_values,
 )
+from dhn.cli.outputs import refuse_other_results
 from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
@@ -84,6 +85,7 @@ def run(args: Arguments) -> Result:
         raise UserError(f"one file is swept over; got {args.folder} as well.")
     if args.output.exists() and not args.output.is_dir():
         raise UserError(f"{args.output} is a file; name a folder for the results.")
+    refuse_other_results(args.output)
 
     from dhn.jobs.sweep import Axis, best_first, plan, run_sweep, score
 

@@ -97,15 +97,14 @@ def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
 
     from dhn.cli.asking import use_cache
     from dhn.estimator import DHN, wants_mechanics
-    from dhn.estimator.storage import check_begun, check_run_folder
+    from dhn.estimator.storage import check_run_folder
     from dhn.files import read
     from dhn.training.devices import is_first_process
 
     use_cache()
+    system = _system(args)
     train, data = _opened(args.data, files)
     check_run_folder(args.output, args.resume)
-    if args.resume and is_first_process():
-        check_begun(args.output)
     held = _validation(args) if is_first_process() else None
     if held is not None:
         refuse_twice((args.data, held))
@@ -124,7 +123,7 @@ def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
                 f"start one, with a part of the data, or choose a preset of a network."
             )
         source = describe(args.output, train=(args.data, data), validation=named)
-        return _mechanics(args, data, kept, budget, options, source, notes)
+        return _mechanics(args, system, data, kept, budget, options, source, notes)
     if args.system is not None or args.param:
         raise UserError(
             "--system and --param belong to mechanics, which are fitted to data without momenta; "
@@ -183,17 +182,18 @@ def _start(args: Arguments, path: Path):
     return model
 
 
-def _mechanics(args, data, kept, budget, options, source, notes) -> Result:
+def _mechanics(args, system, data, kept, budget, options, source, notes) -> Result:
     """Mechanics fitted to positions, which have no steps and no options of a network."""
     from dhn.estimator import Mechanics
 
-    for given, name in ((args.steps is not None, "--steps"), (bool(options), "--set")):
+    networks_only = {"--steps": args.steps is not None, "--set": options, "--resume": args.resume}
+    for name, given in networks_only.items():
         if given:
             raise UserError(
                 f"{name} belongs to networks, but these data have no momenta, so that mechanics "
                 f"are fitted to the positions. Leave it out, or choose a preset of a network."
             )
-    model = Mechanics(_system(args), named_ranges(args.param, "--param")).fit(
+    model = Mechanics(system, named_ranges(args.param, "--param")).fit(
         data, validation=kept, budget=budget, directory=args.output, progress=not args.json,
         source=source,
     )  # fmt: skip

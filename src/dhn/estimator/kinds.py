@@ -13,7 +13,7 @@ from dhn.estimator.conventions import AbstractConventions
 from dhn.estimator.learning import calibrated, check_held_out, held_out, learn
 from dhn.estimator.network import AbstractNetworkAnswers
 from dhn.estimator.options import apply_options
-from dhn.estimator.storage import check_run_folder, save
+from dhn.estimator.storage import check_begun, check_run_folder, save
 from dhn.estimator.streaming import learn_in_parts
 from dhn.estimator.trained import TrainedModel
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
@@ -86,7 +86,7 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
             steps: Optimiser steps; the recipe's own number by default.
             budget: Seconds instead of steps, or text such as "5m".
             directory: Receives checkpoints and the trained model.
-            resume: Go on from the last checkpoint in `directory`.
+            resume: Go on with the training that began in `directory`.
             progress: Show a progress line.
             calibrate: Scale error bands to forecasts of held-out trajectories.
             validation: The held-out trajectories; by default those that training kept aside.
@@ -122,6 +122,8 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
             validation = check_held_out(train, as_trajectories(validation))
         if directory is not None:
             directory = check_run_folder(directory, resume)
+            if resume and is_first_process():
+                check_begun(directory)
         options: dict[str, Any] = {
             "budget": budget, "directory": directory, "resume": resume, "progress": progress,
         }  # fmt: skip

@@ -22,6 +22,7 @@ from dhn.estimator.turns import (
     with_first_momenta,
     with_states,
 )
+from dhn.memory import check_memory
 from dhn.models.contract import AbstractModel
 from dhn.models.registry import build_model, skeleton
 from dhn.reconstruct.bands import Bands, horizons
@@ -36,6 +37,7 @@ from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
 from dhn.trajectories.scaling import Scaler
 
+_BYTES = 4  # of a float32; gradients and activations come on top
 OBSERVED = 16
 """States that a forecast is usually made from."""
 LEAST_SHARE = 0.1
@@ -84,15 +86,31 @@ def learn(
             start, codes,
         )  # fmt: skip
     context = make_context(train, scaler) if start is None else start.context
-    empty = skeleton(config, context) if start is None else start.model
-    for shape in empty.training_shapes:  # before weights are drawn and a folder is made
-        window_starts(usable_states(train), shape.length, shape.spacing)
+    # Before weights are drawn and a folder is made.
+    _check_windows(skeleton(config, context) if start is None else start.model, train, training)
     model = fresh(config, context, training) if start is None else start.model
     found = fit(
         model, train, scaler, training,
         budget=budget, directory=directory, resume=resume, progress=progress, codes=codes,
     )  # fmt: skip
     return packed(train, config, training, scaler, context, noise, found)
+
+
+def check_learnable(train: Trajectories, config: Any, training: TrainingConfig) -> None:
+    """A `UserError` unless a fresh model of this configuration can be trained on these data."""
+    scaler = Scaler.fit(train, training.scaling)
+    if noise_per_step(train, scaler)[1] <= NOISY:
+        _check_windows(skeleton(config, make_context(train, scaler)), train, training)
+
+
+def _check_windows(model: AbstractModel, train: Trajectories, training: TrainingConfig) -> None:
+    for shape in model.training_shapes:
+        window_starts(usable_states(train), shape.length, shape.spacing)
+        check_memory(
+            _BYTES * training.batch_size * shape.length * 2 * train.dim,
+            f"a batch of {training.batch_size} windows",
+            "choose a smaller batch_size",
+        )
 
 
 def warm_codes(start: TrainedModel, train: Trajectories) -> np.ndarray:

@@ -61,10 +61,14 @@ def check_run_folder(path: str | os.PathLike[str], resume: bool = False) -> Path
     return path
 
 
+def has_begun(path: Path) -> bool:
+    """Whether a training began in this folder."""
+    return any((path / name).exists() for name in ("metrics.jsonl", "turn0"))
+
+
 def check_begun(path: Path) -> None:
     """A `UserError` unless a training began in this folder; a warning if it saved nothing yet."""
-    begun = [x.name for x in path.iterdir()] if path.is_dir() else []
-    if not {"metrics.jsonl", "turn0"}.intersection(begun):
+    if not has_begun(path):
         raise UserError(f"no training has begun in {path}; check its name, or do not resume.")
     if not any(path.rglob("*.safetensors")):
         warnings.warn(f"nothing was saved in {path} yet; training begins anew.", stacklevel=2)

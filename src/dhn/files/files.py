@@ -85,6 +85,8 @@ def check_file(path: Path) -> bytes:
     """The first bytes of a file that exists, can be opened and is not empty."""
     if path.is_dir():
         raise UserError(f"{path} is a folder; give the name of a file in it.")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is a device or pipe; name a file.")
     if not path.is_file():
         raise UserError(f"there is no file {path}; check its name and folder.")
     size = path.stat().st_size

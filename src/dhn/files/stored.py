@@ -52,6 +52,14 @@ def is_store(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() == ENDING
 
 
+def is_own(path: Path) -> bool:
+    """Whether there is a Zarr folder that this package wrote, which may be replaced."""
+    try:
+        return HEADER in json.loads((path / "zarr.json").read_text())["attributes"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return False
+
+
 def open(path: str | os.PathLike[str]) -> "StoredTrajectories":
     """Open trajectories on disk without reading them.
 
@@ -344,8 +352,8 @@ def writing(path: str | os.PathLike[str], chunk: int = CHUNK) -> Iterator[Store]
     """
     path = as_path(path)
     zarr_module()
-    if path.exists() and not (path / "zarr.json").is_file():
-        raise UserError(f"{path} exists and is no {ENDING} folder; name another one.")
+    if path.exists() and not is_own(path):
+        raise UserError(f"{path} exists and holds no trajectories of dhn; name another folder.")
     if not path.parent.is_dir():
         raise UserError(f"the folder {path.parent} does not exist; create it first.")
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{ENDING}")

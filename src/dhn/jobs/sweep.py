@@ -134,20 +134,26 @@ def plan(
 ) -> dict[str, dict[str, Any]]:
     """Name -> what is to be computed, for every cell; a `UserError` if an option is wrong."""
     from dhn.estimator import DHN
+    from dhn.estimator.learning import check_held_out, check_learnable
     from dhn.files import read
 
     both = [axis.name for axis in axes if axis.name in options]
     if both:
         raise UserError(f"{both[0]} is swept and set for all cells at once; give it one way.")
+    named = {"data": data, "validation": validation}
+    contents = {part: read(path) for part, path in named.items() if path is not None}
+    if "validation" in contents:
+        check_held_out(contents["data"], contents["validation"])
     files = {
-        part: {"path": str(path.absolute()), "fingerprint": read(path).fingerprint()}
-        for part, path in (("data", data), ("validation", validation))
-        if path is not None
-    }
-    found = {}
+        part: {"path": str(path.absolute()), "fingerprint": contents[part].fingerprint()}
+        for part, path in named.items() if path is not None
+    }  # fmt: skip
+    found: dict[str, dict[str, Any]] = {}
     for chosen in combinations(axes, random, seed):
         merged = {"seed": seed, **options, **chosen}
-        DHN(preset, **merged)
+        model = DHN(preset, **merged)
+        if not found:  # the data; options that do not suit them fail in their own cell
+            check_learnable(contents["data"], model.config, model.training)
         if any(name in ("steps", "budget") for name in merged):
             raise UserError("steps are given for all cells alike; they are not swept.")
         values = {
@@ -181,13 +187,14 @@ def train(values: dict[str, Any], folder: Path) -> dict[str, Any]:
     from dhn.estimator import DHN
     from dhn.estimator.answers import hidden, keep_known
     from dhn.estimator.learning import OBSERVED
+    from dhn.estimator.storage import has_begun
     from dhn.evaluation.metrics import compare
     from dhn.files import read
 
     model = DHN(values["preset"], **values["options"], seed=values["seed"])
     data = _unchanged(values["data"], read)
     run = folder / "run"
-    model.fit(data, steps=values["steps"], directory=run, resume=True)
+    model.fit(data, steps=values["steps"], directory=run, resume=has_begun(run))
     summary = model.trained.summary
     found = {
         "name": folder.name,

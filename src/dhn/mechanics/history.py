@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dhn.errors import UserError
 from dhn.trajectories import Trajectories
 
 LOST = 8
@@ -63,6 +64,12 @@ def held_back(train: Trajectories, share: float) -> tuple[Trajectories, Trajecto
     Returns: the earlier and the later part.
     """
     cut = [round(x * (1 - share)) for x in train.lengths]
+    for id, c, n in zip(train.ids, cut, train.lengths, strict=True):
+        if not 0 < c < n:
+            raise UserError(
+                f"trajectory {id!r} has {n} known states, too few to hold back some of them for "
+                f"validation; leave it out."
+            )
     parts = []
     for early in (True, False):
         rows = [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, final
 
 from dhn.estimator.kinds import AbstractEstimator
-from dhn.estimator.storage import FILE, load_trained
+from dhn.estimator.storage import FILE, has_begun, load_trained
 from dhn.models.contract import ModelContext
 from dhn.models.registry import planned_parameters
 from dhn.reproduction.baselines.matching import matched_width
@@ -57,7 +57,7 @@ class Lab:
             _COMPILED.add(self.cell.recipe_key)
         model.fit(
             self.train, steps=training.steps, budget=training.seconds, directory=directory,
-            resume=True,
+            resume=has_begun(directory),
         )  # fmt: skip
         return model
 

@@ -27,6 +27,9 @@ from dhn.trajectories.container import Trajectories
 
 _CHUNK = 512  # trajectories in one compiled solve: wide enough for SIMD, small enough for cache
 _MAX_STEPS = 1_000_000  # of the solver; ends a simulation that cannot finish
+_LONG = 100_000
+"""Time steps of the system beyond which the solver's work is estimated before it begins."""
+_TRIED = 1_000  # time steps of the system that the estimate is made from
 _BYTES = 8  # of a float64
 _COPIES = 4
 """Arrays of all numbers at the peak: the parts, their whole, a copy with faults, one to spare."""
@@ -190,19 +193,30 @@ def _solve(system, q0, p0, params, gamma, grid, rtol, atol, progress):
     everything = (q0, p0, dict(params), gamma, np.broadcast_to(grid, (count, length)))
     compiled = _compile(system, size, length)
 
-    def run(rows):
+    def run(rows, times=everything[-1]):
         # Whether JAX computes in float64 is a setting of each thread.
         with jax.enable_x64(True):
-            chosen = jax.tree.map(lambda x: x[rows], everything)
+            chosen = jax.tree.map(lambda x: x[rows], (*everything[:-1], times))
             out = compiled(*chosen, np.float64(rtol), np.float64(atol))
             return jax.tree.map(np.asarray, out)
 
+    span = np.max(grid[..., -1] - grid[..., 0]) / system.time_step
+    if span > _LONG:
+        short = everything[-1] * (_TRIED / span)
+        ((*_, tried),) = _on_all_cores(lambda rows: run(rows, short), index[:1])
+        needed = int(tried.max() * (span / _TRIED))
+        if needed > _MAX_STEPS:
+            raise UserError(
+                f"simulating '{system.name}' over a time of {span * system.time_step:.6g} would "
+                f"need about {needed:.1g} steps of the solver, and at most {_MAX_STEPS} are made; "
+                f"choose a shorter time (its own time step is {system.time_step:g})."
+            )
     parts = []
     for part in _on_all_cores(run, index):
         parts.append(part)
         if progress is not None:
             progress(min(len(parts) * size, count), count)
-    q, p, good = (np.concatenate(x)[:count] for x in zip(*parts, strict=True))
+    q, p, good, _ = (np.concatenate(x)[:count] for x in zip(*parts, strict=True))
     if not good.all():
         bad = int(np.flatnonzero(~good)[0])
         constants = ", ".join(f"{name}={value[bad]:.6g}" for name, value in params.items())
@@ -297,7 +311,8 @@ def _solve_chunk(system: System, q0, p0, params, gamma, times, rtol, atol):
         )
         assert solution.ys is not None
         good = solution.result == diffrax.RESULTS.successful
-        return solution.ys[:, :d], solution.ys[:, d:], good & jnp.isfinite(solution.ys).all()
+        good &= jnp.isfinite(solution.ys).all()
+        return solution.ys[:, :d], solution.ys[:, d:], good, solution.stats["num_steps"]
 
     return jax.vmap(single)(q0, p0, params, gamma, times)
 
