@@ -6,6 +6,7 @@ import pytest
 from dhn.errors import UserError
 from dhn.trajectories import Trajectories
 from dhn.trajectories.origins import origins
+from dhn.trajectories.period import characteristic_period
 
 
 def counting(states: int, **fields) -> Trajectories:
@@ -72,3 +73,18 @@ def test_without_a_known_stretch_there_is_nothing_to_start_from():
     known = np.arange(10)[None] % 2 == 0
     with pytest.raises(UserError, match="no trajectory has 2 known states in a row"):
         origins(counting(10, known=known), 3, 2, start_from=2)
+
+
+def test_uneven_times_stay_those_of_the_data():
+    t = np.cumsum([0.0, 0.4, 0.6, 0.5, 0.5, 0.7, 0.3, 0.5])
+    data = counting(8).replace(t=t)
+    assert data.usual_step == pytest.approx(0.5)
+    found = origins(data, 3, 3)
+    assert len(found) == 5
+    np.testing.assert_allclose(found.times[0], t[:6])
+    np.testing.assert_allclose(found.times[4], [*t[4:], t[7] + 0.5, t[7] + 1.0])
+    even = 0.02 * np.arange(600)
+    own = np.sort(even + np.random.default_rng(0).uniform(0, 0.01, 600))
+    for times in (even, own):
+        swing = Trajectories(q=np.cos(5 * times)[None, :, None], t=times)
+        assert characteristic_period(swing) == pytest.approx(2 * np.pi / 5, rel=0.01)

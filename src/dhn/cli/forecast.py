@@ -1,7 +1,7 @@
 """`dhn forecast`: see the first states of new trajectories, predict the next."""
 
 import dataclasses
-from typing import Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 from annotated_types import Ge
 
@@ -11,6 +11,9 @@ from dhn.cli.asking import PART, Answers, draw_warning
 from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    from dhn.trajectories import Trajectories
 
 _BYTES = 2 * 12 * 8
 """On the disk, of a coordinate of a state: q, p and five quantiles of each in float64, gathered and
@@ -65,7 +68,9 @@ def run(args: Arguments) -> Result:
         units = units_of(data.pieces(PART)) if data.states > args.observe else None
 
         def predict(part, number):
-            asked = extended(part[:, : args.observe], args.steps, model.time_step)
+            asked = _at_times_of(
+                part, extended(part[:, : args.observe], args.steps, model.time_step)
+            )
             answer = model.reconstruct(asked, samples=args.samples, seed=args.seed + number)
             answers.add(part, answer)
             found = keep_known(asked, answer.trajectories)
@@ -84,6 +89,18 @@ def run(args: Arguments) -> Result:
         each = dict(zip(answers.ids, map(float, until), strict=True))
         values["valid_until"] = {**Validity(until, beyond).summary(unit.pop()), "each": each}
     return Result(values, lambda console: _draw(console, values))
+
+
+def _at_times_of(data: "Trajectories", asked: "Trajectories") -> "Trajectories":
+    """The states asked for at the times of those in the file, as far as there are any."""
+    if data.is_uniform:
+        return asked
+    states = min(data.states, asked.states)
+    t = asked.times.copy()
+    later = t[:, states:] - t[:, states - 1 : states]
+    t[:, :states] = data.times[:, :states]
+    t[:, states:] = t[:, states - 1 : states] + later
+    return asked.replace(t=t)
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:

@@ -202,7 +202,7 @@ def _mechanics(args, system, data, kept, budget, options, source, notes) -> Resu
         "run": str(args.output), "model": "mechanics", **model.record, "physics": physics,
         "notes": notes,
     }  # fmt: skip
-    return Result(found, lambda console: _draw_physics(console, found))
+    return Result(found, lambda console: _draw_physics(console, found, list(data.names)))
 
 
 def _system(args: Arguments):
@@ -215,7 +215,7 @@ def _system(args: Arguments):
     return register(resolve_system(args.system))
 
 
-def _draw_physics(console: Console, found: dict[str, Any]) -> None:
+def _draw_physics(console: Console, found: dict[str, Any], names: list[str]) -> None:
     from dhn.reports.physics import lines
 
     console.print(
@@ -223,7 +223,7 @@ def _draw_physics(console: Console, found: dict[str, Any]) -> None:
         f"{found['seconds']:.0f} s",
         soft_wrap=True,
     )
-    for line in lines(found["physics"]):
+    for line in lines(found["physics"], names):
         console.print(line, soft_wrap=True)
 
 

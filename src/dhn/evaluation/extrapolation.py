@@ -84,7 +84,7 @@ def extended(
     momenta: Float[np.ndarray, "n steps d"] | None,
 ) -> Trajectories:
     """The observed states followed by predicted ones, which are not known, on the same grid."""
-    steps, h = q.shape[1], observed.time_step
+    steps, h = q.shape[1], observed.usual_step
     later = observed.t[..., -1:] + h * np.arange(1, steps + 1)
     name, other = ("p", "v") if observed.p is not None else ("v", "p")
     joined = None

@@ -74,7 +74,7 @@ def held_windows(
     if ahead < 1:
         return None
     period = characteristic_period(train)
-    half = ahead if period is None else max(1, round(0.5 * period / train.time_step))
+    half = ahead if period is None else max(1, round(0.5 * period / train.usual_step))
     return Held(origins(held, observe, ahead, most=CHOSEN_BY), min(half, ahead))
 
 
@@ -91,7 +91,7 @@ def rivals(
     For measured data with a training part the rivals see positions alone: computed velocities
     contain later positions.
     """
-    if train is not None and train.p is None and train.is_uniform:
+    if train is not None and train.p is None:
         return _causal(truth, observe, train, validation)
     observed, steps = truth[:, :observe], truth.states - observe
     still = persistence(observed, steps)
@@ -136,10 +136,11 @@ def _causal(
     still = held.error(_still(held.windows[:, :observe], held.until), observe)
     found[0] = dataclasses.replace(found[0], validation=still)
     others = delay_forecasts(train, held.windows, observed, steps, held.until)
+    how = "fitted to the training data" + (
+        "" if train.is_uniform else ", their states taken as evenly spaced"
+    )
     return found + [
-        dataclasses.replace(
-            rival(x.name, f"{x.how}, fitted to the training data", x.mean), validation=x.validation
-        )
+        dataclasses.replace(rival(x.name, f"{x.how}, {how}", x.mean), validation=x.validation)
         for x in others
     ]
 

@@ -139,7 +139,7 @@ def windows(
     if ahead is None and len(data) < FEW_RUNS and period is not None:
         # Of short runs two thirds of the rest, so that the farthest state is met from some starts.
         rest = max(1, 2 * (data.states - observe) // 3)
-        ahead = min(rest, max(1, round(PERIODS * period / data.time_step)))
+        ahead = min(rest, max(1, round(PERIODS * period / data.usual_step)))
     if ahead is not None:
         found = origins(data, observe, ahead, start_from=start_from, most=most)
         used = {name.rpartition("@")[0] for name in found.ids}
@@ -211,7 +211,7 @@ def _held_error(
 
 def horizons(trial: Trial) -> list[dict[str, Any]]:
     """Errors at a few times ahead, of the model and of every rival."""
-    step = trial.truth.time_step
+    step = trial.truth.usual_step
     rows = []
     for name, k in marks(trial.period, step, trial.truth.states - trial.observe).items():
         row = {"ahead": name, "states": k, "time": k * step}

@@ -72,16 +72,16 @@ def regressed(problem: Problem, theta: Float[np.ndarray, "R P"], wide: Layout) -
             ),
         )
     d, size = layout.dim, layout.dim * shapes.shape[-1]
-    # (S, L, d, w) accelerations by unit weights, the mean over each step
-    pushed = np.einsum("slai,slf->slaif", inverse, shapes).reshape(*shapes.shape[:2], d, size)
-    pushed[:, 1:] = (pushed[:, 1:] + pushed[:, :-1]) / 2
-    moved = np.zeros((len(shapes), 3 * d, size))
+    moved, before = np.zeros((len(shapes), 3 * d, size)), np.zeros((len(shapes), d, size))
     normal, right = np.eye(size) / REST_WIDTH**2, np.zeros(size)
     for t in range(shapes.shape[1]):
         h = rows.step[:, t, None, None]
         moved = found.transition[:, t] @ moved
-        moved[:, :d] += h**2 / 2 * pushed[:, t]
-        moved[:, d : 2 * d] += h * pushed[:, t]
+        # (S, d, w) accelerations by unit weights, the mean over the step
+        now = np.einsum("sai,sf->saif", inverse[:, t], shapes[:, t]).reshape(before.shape)
+        pushed, before = (now + before) / 2, now
+        moved[:, :d] += h**2 / 2 * pushed
+        moved[:, d : 2 * d] += h * pushed
         for k in range(d):
             response = -np.einsum("sn,snw->sw", found.slope[:, t, k], moved)
             moved += found.gain[:, t, k, :, None] * response[:, None]

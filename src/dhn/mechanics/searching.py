@@ -50,7 +50,7 @@ AFTER: dict[str, str] = {
 OWN = ("params", "inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag",
        "stribeck", "slant")  # fmt: skip
 """Coefficients that differ between systems of a family: lengths, masses, friction."""
-TRIAL_ITERATIONS, LAST_ITERATIONS = 3, 20  # of a fit, at most
+TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
 """Nats; trials of groups end at a coarser gain than the last fit."""
 REST_KEEP = 0.9

@@ -120,7 +120,7 @@ def _forecasts(trial: Trial) -> Section:
         "forecast. Chosen by their error: the best, the median and the worst trajectory."
     )
     drawn = forecast_figure(trial.prediction, trial.truth, trial.rows)
-    step = trial.truth.time_step
+    step = trial.truth.usual_step
     curve = error_figure(trial.metrics, trial.others, trial.observe, step, trial.unit)
     error_caption = (
         "Root mean square error over all trajectories (angles in units of π/2, other coordinates "

@@ -74,7 +74,7 @@ def _against(trial: Trial, rival: Rival) -> str:
 
 
 def _stretch(trial: Trial, first: int, last: int) -> str:
-    step = trial.truth.time_step
+    step = trial.truth.usual_step
     if first == last:
         return f"at state {first} ahead ({number(first * step)} {trial.unit}".strip() + ")"
     times = f"{number(first * step)} to {number(last * step)} {trial.unit}".strip()
@@ -97,8 +97,8 @@ def _bands(trial: Trial) -> str:
 
 
 def _ahead(trial: Trial, steps: int) -> str:
-    time = f"{number(steps * trial.truth.time_step)} {trial.unit}".strip()
+    time = f"{number(steps * trial.truth.usual_step)} {trial.unit}".strip()
     periods = ""
     if trial.period is not None:
-        periods = f", {number(steps * trial.truth.time_step / trial.period)} periods"
+        periods = f", {number(steps * trial.truth.usual_step / trial.period)} periods"
     return f"{steps} states ahead ({time}{periods})"

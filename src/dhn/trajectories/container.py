@@ -190,6 +190,13 @@ class Trajectories:
             )
         return step
 
+    @property
+    def usual_step(self) -> float:
+        """The time step; where times are uneven, the median of the steps."""
+        if self.is_uniform or self.states < 2:
+            return self.time_step
+        return float(np.nanmedian(np.diff(self.t, axis=-1)))
+
     def _step(self) -> float | None:
         t = np.atleast_2d(self.t)
         steps = np.diff(t, axis=1)

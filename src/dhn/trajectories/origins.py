@@ -50,19 +50,31 @@ def origins(
     assert q is not None
     turns = np.round(q[:, observe - 1 : observe] / TURN)
     q = q - TURN * np.where(data.angles, np.nan_to_num(turns), 0.0)
-    begin = data.times[rows, starts]
     ids = [f"{data.ids[row]}@{start}" for row, start in zip(rows, starts, strict=True)]
     return data.replace(
         q=q,
         p=cut(data.p),
         v=cut(data.v),
-        t=begin[:, None] + data.time_step * np.arange(observe + ahead),
+        t=_times(data, rows, starts, observe + ahead),
         known=known[rows[:, None], columns] & inside,
         noise=along_states(data.noise, cut),
         q_quantiles={},
         p_quantiles={},
         **of_rows(data, rows, ids),
     )
+
+
+def _times(data: Trajectories, rows: np.ndarray, starts: np.ndarray, states: int) -> np.ndarray:
+    """(windows, states) times; behind the end of a trajectory, one usual step apart."""
+    step = data.usual_step
+    if data.is_uniform:
+        return data.times[rows, starts][:, None] + step * np.arange(states)
+    found = []
+    for row, start in zip(rows, starts, strict=True):
+        own = data.times[row, start : start + states]
+        own = own[np.isfinite(own)]
+        found.append(np.append(own, own[-1] + step * np.arange(1, states - len(own) + 1)))
+    return np.array(found)
 
 
 def _starts(
@@ -76,9 +88,10 @@ def _starts(
     stop = np.minimum(end + ahead, data.states)
     before = counted[:, end] - counted[:, first]
     after = counted[:, stop] - counted[:, end]
-    found: dict[tuple[str, int], tuple[int, int, int]] = {}
+    found: dict[tuple[str, float], tuple[int, int, int]] = {}
     for row, start in np.argwhere((before >= start_from) & (after >= 1)):
-        place = (run_of(data.ids[row]), round(float(data.times[row, start]) / data.time_step))
+        time = float(data.times[row, start])
+        place = (run_of(data.ids[row]), round(time / data.time_step) if data.is_uniform else time)
         best = found.get(place)
         if best is None or after[row, start] > best[2]:
             found[place] = (int(row), int(start), int(after[row, start]))

@@ -12,16 +12,18 @@ def oscillation_period(data: Trajectories) -> float | None:
     """Period of the sine that, with a straight line, fits a coordinate best; the median of all.
 
     Least squares, because a Fourier transform of one or two periods is off by a tenth. None where
-    the data are too short to hold a period and a third.
+    the data are too short to hold a period and a third. Gaps and uneven times are bridged by
+    straight lines.
     """
-    if data.states < 16 or not data.is_uniform:
+    if data.states < 16:
         return None
-    clock = np.arange(data.states)
-    rows = [
-        np.interp(clock, clock[np.isfinite(x)], x[np.isfinite(x)])
-        for x in data.q[:100].transpose(0, 2, 1).reshape(-1, data.states)
-        if np.isfinite(x).sum() >= 16 and np.nanstd(x) > 0
-    ]
+    clock, step, rows = np.arange(data.states), data.usual_step, []
+    for q, t in zip(data.q[:100], data.times[:100], strict=True):
+        for x in q.T:
+            good = np.isfinite(x) & np.isfinite(t)
+            if good.sum() >= 16 and np.std(x[good]) > 0:
+                place = clock if data.is_uniform else (t - t[0]) / step
+                rows.append(np.interp(clock, place[good], x[good]))
     if not rows:
         return None
     cycles = np.geomspace(1.0, data.states / 4, 400)
@@ -32,7 +34,7 @@ def oscillation_period(data: Trajectories) -> float | None:
         frame, _ = np.linalg.qr(basis.T)
         left.append(-((np.array(rows) @ frame) ** 2).sum(1))
     turns = float(np.median(cycles[np.argmin(left, axis=0)]))
-    return data.states / turns * data.time_step if turns > 4 / 3 else None
+    return data.states / turns * step if turns > 4 / 3 else None
 
 
 def turnover(

@@ -236,3 +236,24 @@ def test_few_of_many_columns(tmp_path):
     file.write_text(f"t,{names},x\n" + "".join(f"{t:.4f}{row},{t * t}\n" for t in T[:8]))
     data = import_measured(file, q="x", positions_only=True).parts["all"]
     np.testing.assert_allclose(data.q[0, :, 0], T[:8] ** 2)
+
+
+@pytest.mark.parametrize("lost", [(0, 1, 7), (5, 6), (19,)])
+def test_frames_without_any_marker_keep_their_place(tmp_path, lost):
+    t = np.arange(20) / 60
+    angle = 0.5 * np.cos(4 * t)
+    rows = np.column_stack([0 * t, 0 * t, np.sin(angle), -np.cos(angle)])
+    lines = ["x0,y0,x1,y1", *(",".join(f"{x:.9f}" for x in row) for row in rows)]
+    for k in lost:
+        lines[k + 1] = ",,,"
+    file = tmp_path / "film.csv"
+    file.write_text("\n".join(lines))
+    options = {"rate": 60, "positions_only": True}
+    by_position = import_measured(file, markers=("1", "2", "3", "4"), **options).parts["all"]
+    by_name = import_measured(file, markers=("0", "1"), **options).parts["all"]
+    for found in (by_position, by_name):
+        assert found.names == ("theta",)
+        known = np.asarray(found.known)[0]
+        row = np.round(found.times[0] * 60).astype(int)
+        assert set(row[known]) == set(range(20)) - set(lost)
+        np.testing.assert_allclose(found.q[0, known, 0], angle[row[known]], atol=1e-6)

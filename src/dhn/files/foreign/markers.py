@@ -138,13 +138,20 @@ def link_coordinates(
 
 
 def _columns(table: Table, options: ImportOptions) -> list[str]:
-    """x and y columns of all markers; a marker's name stands for its two columns."""
+    """x and y columns of all markers; a marker's name stands for its two columns.
+
+    Numbers are positions of columns unless every one of them names a marker, as in x1, y1, x2, y2.
+    """
     lower = {x.casefold(): x for x in table.columns}
+    found = [
+        (marker, [pair for pair in _pairs(marker.casefold()) if set(pair) <= lower.keys()])
+        for marker in options.markers
+    ]
+    positions = any(marker.isdigit() and not pairs for marker, pairs in found)
     refs: list[str] = []
-    for marker in options.markers:
-        pairs = [pair for pair in _pairs(marker.casefold()) if set(pair) <= lower.keys()]
-        named = marker not in table.columns and pairs
-        refs += [lower[x] for x in pairs[0]] if named else [marker]
+    for marker, pairs in found:
+        named = marker not in table.columns and not (positions and marker.isdigit())
+        refs += [lower[x] for x in pairs[0]] if named and pairs else [marker]
     fewest = 1 if options.pivot else 2
     if len(refs) < 2 * fewest or len(refs) % 2:
         raise UserError(

@@ -32,6 +32,9 @@ def load_text(path: Path) -> Source:
     if first is None:
         raise UserError("it holds no line of numbers; expected one line a state below the header.")
     separator = _separator(lines[first])
+    width = len(_cells(lines[first], separator))
+    while first and _lost(lines[first - 1], separator, width):
+        first -= 1
     dropped, notes = Counter[str](), set[str]()
     rows, numbers = _rows(lines, first, separator, dropped)
     columns = [_column(list(x), separator, notes) for x in zip(*rows, strict=True)]
@@ -89,6 +92,12 @@ def _starts_data(line: str) -> bool:
     rest = [x for x, yes in zip(cells, numeric, strict=True) if not yes]
     plain = all(x.casefold() in _MISSING or (x[:1].isdigit() and len(x) > 7) for x in rest)
     return any(numeric) and (plain or sum(numeric) > len(cells) / 2)
+
+
+def _lost(line: str, separator: str | None, width: int) -> bool:
+    """Whether a line is a state of which nothing was measured."""
+    cells = _cells(line, separator) if separator is not None else []
+    return len(cells) == width and all(x.casefold() in _MISSING for x in cells)
 
 
 def _separator(line: str) -> str | None:
