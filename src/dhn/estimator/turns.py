@@ -78,6 +78,5 @@ def with_first_momenta(train: Trajectories) -> Trajectories:
     joined = join_all(np.where(known, train.q, 0.0), known)
     columns = [smoothed(joined[..., k], float(noise[k])) for k in range(train.dim)]
     q, change = (np.stack(x, axis=-1) for x in zip(*columns, strict=True))
-    return train.replace(
-        p=first_momenta(q, change / train.time_step, train.time_step, train.angles)
-    )
+    v = change / train.time_step
+    return train.replace(p=first_momenta(q, v, train.time_step, train.angles, noise))
