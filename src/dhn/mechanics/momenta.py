@@ -61,7 +61,7 @@ def first_momenta(
         terms = found[i][:, None] * one
         left[i] = np.sqrt((terms.sum(0) ** 2).sum() / np.maximum((terms**2).sum(), 1e-300))
     masses = _matrices(found, pairs, q.shape[2])
-    share = float(np.max(noise / np.std(q, axis=(0, 1))))
+    share = float(np.max(noise / np.maximum(np.std(q, axis=(0, 1)), 1e-300)))
     sound = _definite(masses) & (left < UNEXPLAINED + BY_NOISE * share)
     if 2 * sound.sum() < n:
         raise UserError(
