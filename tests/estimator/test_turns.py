@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import dhn
+from dhn.errors import UserError
 from dhn.evaluation.metrics import compare
 
 OPTIONS = {"width": 32, "depth": 2, "latent_size": 2, "seed": 0}
@@ -58,8 +59,15 @@ def test_positions_alone_are_enough(truth, blind):
 
 
 def test_momenta_of_other_data_are_not_mixed_with_inferred_ones(truth, blind):
-    """Inferred momenta are in units of the first inertia; others are left out, with a warning."""
-    assert blind.trained.momenta == "inferred"
-    with pytest.warns(UserWarning, match="trained on positions; the momenta of these data are not"):
-        found = blind.complete(truth, 32)
-    np.testing.assert_array_equal(found.q, blind.complete(truth.replace(p=None), 32).q)
+    """Inferred momenta are in units of the first inertia; energies in joules would be wrong."""
+    with pytest.raises(UserError, match=r"trained on positions alone.*leave them out"):
+        blind.complete(truth, 32)
+    found = blind.complete(truth.replace(p=None), 32)
+    assert found.p is not None and found.system is None
+
+
+def test_inferred_momenta_are_those_of_unit_inertia(truth, blind):
+    found = blind.reconstruct(truth.replace(p=None)).trajectories
+    inertia = (truth.params["m"] * truth.params["l"] ** 2)[:, None, None]
+    left = np.sqrt(np.mean((found.p * inertia - truth.p) ** 2) / np.mean(truth.p**2))
+    assert left < 0.05

@@ -50,6 +50,10 @@ def _fresh() -> dhn.DHN:
     return dhn.DHN(width=8, depth=1, latent_size=2, validation=0.0)
 
 
+def _without_momenta(path: str) -> dhn.Trajectories:
+    return dhn.read(path).replace(p=None)
+
+
 NUMBERS: dict[str, tuple[Callable, tuple]] = {
     # name -> (call, values that are right although they are in WRONG)
     "forecast steps": (lambda w, x: w.network.forecast(w.seen, x), ()),
@@ -175,7 +179,10 @@ OTHERS = [
     (lambda w: _fresh().fit(w.data, steps=1, directory="/proc/x"), "/proc/x cannot be made"),
     (lambda w: _fresh().fit(w.data, steps=2**31), "steps should be less than or equal"),
     (lambda w: _fresh().fit("still.npz", steps=1), "the states never change over time"),
-    (lambda w: _fresh().fit("positions.npz", steps=1), "training needs momenta p or velocities"),
+    (lambda w: _fresh().fit(w.data[:, :4].replace(p=None), steps=1), "need at least 7 states"),
+    (lambda w: _fresh().fit(_without_momenta("still.npz"), steps=1), "momenta cannot be found"),
+    (lambda w: _fresh().fit(_without_momenta("half.npz"), steps=1), "no known number of theta"),
+    (lambda w: _fresh().fit(_without_momenta("uneven.npz"), steps=1), "one constant time step"),
     (lambda w: _fresh().fit("uneven.npz", steps=1), "one constant time step"),
     (lambda w: _fresh().fit("nan.npz", steps=1), "scaling needs known numbers"),
     (lambda w: dhn.Mechanics().fit(w.runs, directory="mech"), "holds a trained model already"),

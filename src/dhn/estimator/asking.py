@@ -93,6 +93,12 @@ def _scaled(trained: "TrainedModel", data: Trajectories):
     given = {"momenta": data.p, "velocities": data.v}
     used = {"p": "momenta", "v": "velocities", "inferred": "positions"}[trained.momenta]
     momenta = given.pop(used, None)
+    if trained.momenta == "inferred" and data.p is not None and np.isfinite(data.p).any():
+        raise UserError(
+            "the model was trained on positions alone, and its momenta are in units of the first "
+            "coordinate's inertia, those of these data are not; leave them out: "
+            "data.replace(p=None)."
+        )
     others = [name for name, x in given.items() if x is not None and np.isfinite(x).any()]
     if momenta is None and others:
         warnings.warn(
@@ -230,7 +236,9 @@ def read_back(
         for name, part in zip(found, physical(values), strict=True):
             found[name][level] = part
     momenta = {"p": None, "v": None, trained.momenta_field: p}
-    return dataclasses.replace(data, q=q, **momenta, noise=None, **found)
+    # The energy function of the system does not hold for momenta in other units.
+    system = None if trained.momenta == "inferred" else data.system
+    return dataclasses.replace(data, q=q, **momenta, noise=None, system=system, **found)
 
 
 def check_data(trained: "TrainedModel", data: Trajectories) -> None:

@@ -42,6 +42,9 @@ OBSERVED = 16
 """States that a forecast is usually made from."""
 LEAST_SHARE = 0.1
 """Of a budget that each training of a sequence gets, however long reconstruction took."""
+ANCHOR = 0.1
+"""Assumed noise of inferred first momenta, scaled. Positions leave the unit of momenta of each
+trajectory open, and codes would absorb it; a loose tie to `M(q) v` fixes it without its errors."""
 SPARSE = (4, 16)
 """Steps from one known state to the next in the interpolations that bands are calibrated with."""
 HELD_OUT = 64
@@ -150,8 +153,9 @@ def _learn_in_turns(
     known = np.asarray(train.known)[..., None] & np.isfinite(values)
     each = scaler.number_noise(train, noise)
     states = smooth_start(np.where(known, values, 0.0), known, np.concatenate(noise))
-    if measured.momenta is None:  # first momenta are where reconstruction begins, no measurements
-        known[..., train.dim :] = False
+    if measured.momenta is None:
+        each = np.array(each)
+        each[..., train.dim :] = ANCHOR
     data = with_states(train, scaler, states)
     # The units of the model's residuals stay the same in all turns.
     context = make_context(data, scaler) if start is None else start.context

@@ -36,7 +36,7 @@ class TrainedModel(AbstractNetworkAnswers):
     """Scaled measurement noise of the training set, assumed of data that state none."""
     momenta: str
     """What stands for momenta: "p", "v", or "inferred" from positions, in units of the inertia of
-    the first coordinate. Momenta of other data are then not comparable and not used."""
+    the first coordinate. Momenta of other data are then not comparable and refused."""
     ids: tuple[str, ...]
     params: dict[str, np.ndarray]
     """The training trajectories' constants, for probes."""

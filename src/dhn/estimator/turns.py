@@ -9,6 +9,7 @@ Momenta that were not measured begin as `M(q) v` of a mass matrix and are recons
 import numpy as np
 from jaxtyping import Float
 
+from dhn.errors import UserError
 from dhn.mechanics.momenta import first_momenta
 from dhn.reconstruct.guess import join_all
 from dhn.training.prepare import check_even, make_context
@@ -75,9 +76,14 @@ def with_first_momenta(train: Trajectories) -> Trajectories:
     check_even(train)
     noise = measurement_noise(train)[0]
     known = np.asarray(train.known_q)
+    never = ~known.any(1)
+    if never.any():
+        row, k = np.argwhere(never)[0]
+        raise UserError(
+            f"trajectory {train.ids[row]!r} has no known number of {train.names[k]}; leave it out."
+        )
     joined = join_all(np.where(known, train.q, 0.0), known)
     columns = [smoothed(joined[..., k], float(noise[k])) for k in range(train.dim)]
     q, change = (np.stack(x, axis=-1) for x in zip(*columns, strict=True))
-    return train.replace(
-        p=first_momenta(q, change / train.time_step, train.time_step, train.angles)
-    )
+    v = change / train.time_step
+    return train.replace(p=first_momenta(q, v, train.time_step, train.angles, noise))

@@ -28,7 +28,7 @@ FEW = Smoother(most=8, most_per_level=4, settled=0.1, slow=0.1)
 """Iterations from states that are nearly right already. A tenth of a unit of log-likelihood moves
 them by a small share of their standard deviation; more exact states do not train better."""
 SURPRISE = 4.0
-"""Standard deviations by which the squared misfit of measurements may exceed its expectation."""
+"""Standard deviations by which the squared misfit of measurements may exceed the typical one."""
 
 
 def reconstruct(
@@ -168,8 +168,7 @@ def refine(
     misfit = (weight[:, : job.span] * (path.states - values[:, : job.span]) ** 2).sum((1, 2))
     misfit = misfit / numbers
     # A noise that is stated wrongly changes the misfit of all trajectories alike.
-    usual = max(1.0, float(np.median(misfit)))
-    good = misfit < usual * (1 + SURPRISE * np.sqrt(2 / numbers))
+    good = misfit < np.median(misfit) * (1 + SURPRISE * np.sqrt(2 / numbers))
     found[good, : job.span] = path.states[good]
     codes[good] = prior.mean + path.code[good] @ prior.basis.T
     return found, codes, good
