@@ -22,6 +22,8 @@ MOST = 256
 """Sections; those of longer trajectories are further apart."""
 ENOUGH = 10
 """Training states per dimension that a section is estimated from; with fewer there is none."""
+SAMPLE = 4096
+"""Training trajectories, spread over the set, from which sections are estimated."""
 RESOLUTION = 1e-3
 """Standard deviation in scaled units below which sections are not resolved."""
 
@@ -40,6 +42,7 @@ class Sections:
     @classmethod
     def make(cls, states: Float[np.ndarray, "n T m"]) -> "Sections":
         """From the scaled training set; unknown numbers are NaN."""
+        states = states[:: max(1, -(-len(states) // SAMPLE))]
         T, m = states.shape[1:]
         spacing = max(SPACING, -(-T // MOST))
         complete = np.isfinite(states).all(-1)
