@@ -63,8 +63,9 @@ class Sections:
         begins = (0, T // 3, 2 * T // 3)
         known = [states[complete[:, b : b + COMPARED].all(1), b : b + COMPARED] for b in begins]
         found = np.concatenate([made.distance(x, np.zeros(x.shape[:2])) for x in known])
-        reach = np.quantile(found, ORDINARY) if len(found) else 0.0
-        return dataclasses.replace(made, reach=np.array(reach))
+        if not found.any():  # no stretch is complete, or all are too short
+            return cls(made.mean[:0], made.axes[:0], made.reach)
+        return dataclasses.replace(made, reach=np.array(np.quantile(found, ORDINARY)))
 
     def distance(
         self, states: Float[np.ndarray, "n T m"], deviation: Float[np.ndarray, "n T"]
