@@ -17,7 +17,7 @@ SPACING = 8
 COMPARED = 2 * SPACING
 """First states of a trajectory that are compared: some of them pass close to a section."""
 ORDINARY = 0.99
-"""Share of stretches of training trajectories within `reach`."""
+"""Share of stretches of training trajectories within `reach`; their beginnings all are."""
 MOST = 256
 """Sections; those of longer trajectories are further apart."""
 ENOUGH = 10
@@ -62,10 +62,11 @@ class Sections:
         made = cls(means.astype(np.float32), axes.astype(np.float32), np.array(0.0))
         begins = (0, T // 3, 2 * T // 3)
         known = [states[complete[:, b : b + COMPARED].all(1), b : b + COMPARED] for b in begins]
-        found = np.concatenate([made.distance(x, np.zeros(x.shape[:2])) for x in known])
-        if not found.any():  # no stretch is complete, or all are too short
+        found = [made.distance(x, np.zeros(x.shape[:2])) for x in known]
+        if not np.concatenate(found).any():  # no stretch is complete, or all are too short
             return cls(made.mean[:0], made.axes[:0], made.reach)
-        return dataclasses.replace(made, reach=np.array(np.quantile(found, ORDINARY)))
+        reach = max(np.quantile(np.concatenate(found), ORDINARY), found[0].max(initial=0.0))
+        return dataclasses.replace(made, reach=np.array(reach))
 
     def distance(
         self, states: Float[np.ndarray, "n T m"], deviation: Float[np.ndarray, "n T"]
