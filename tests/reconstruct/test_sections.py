@@ -66,3 +66,10 @@ def test_unknown_states_leave_their_sections_out():
     made = Sections.make(states)
     assert len(made.mean) == -(-60 // SPACING) - 1 and np.isfinite(made.axes).all()
     assert outside(made, rotations(near([1.0 - 5 * RADIUS, 0.0], 20, 10))).all()
+
+
+@pytest.mark.parametrize("lost", [slice(3, None, 7), slice(SPACING - 1, None)])
+def test_without_a_complete_stretch_there_are_no_sections(lost):
+    states = rotations(near([1.0, 0.0], 100, 11))
+    states[:, lost] = np.nan
+    assert not outside(Sections.make(states), rotations(near([3.0, 0.0], 5, 12))).any()

@@ -17,11 +17,13 @@ SPACING = 8
 COMPARED = 2 * SPACING
 """First states of a trajectory that are compared: some of them pass close to a section."""
 ORDINARY = 0.99
-"""Share of stretches of training trajectories within `reach`."""
+"""Share of stretches of training trajectories within `reach`; their beginnings all are."""
 MOST = 256
 """Sections; those of longer trajectories are further apart."""
 ENOUGH = 10
 """Training states per dimension that a section is estimated from; with fewer there is none."""
+SAMPLE = 4096
+"""Training trajectories, spread over the set, from which sections are estimated."""
 RESOLUTION = 1e-3
 """Standard deviation in scaled units below which sections are not resolved."""
 
@@ -40,6 +42,7 @@ class Sections:
     @classmethod
     def make(cls, states: Float[np.ndarray, "n T m"]) -> "Sections":
         """From the scaled training set; unknown numbers are NaN."""
+        states = states[:: max(1, -(-len(states) // SAMPLE))]
         T, m = states.shape[1:]
         spacing = max(SPACING, -(-T // MOST))
         complete = np.isfinite(states).all(-1)
@@ -59,8 +62,10 @@ class Sections:
         made = cls(means.astype(np.float32), axes.astype(np.float32), np.array(0.0))
         begins = (0, T // 3, 2 * T // 3)
         known = [states[complete[:, b : b + COMPARED].all(1), b : b + COMPARED] for b in begins]
-        found = np.concatenate([made.distance(x, np.zeros(x.shape[:2])) for x in known])
-        reach = np.quantile(found, ORDINARY) if len(found) else 0.0
+        found = [made.distance(x, np.zeros(x.shape[:2])) for x in known]
+        if not np.concatenate(found).any():  # no stretch is complete, or all are too short
+            return cls(made.mean[:0], made.axes[:0], made.reach)
+        reach = max(np.quantile(np.concatenate(found), ORDINARY), found[0].max(initial=0.0))
         return dataclasses.replace(made, reach=np.array(reach))
 
     def distance(
