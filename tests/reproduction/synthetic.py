@@ -7,8 +7,8 @@ import numpy as np
 T = np.linspace(0, 10, 128)
 ANGLES = {"single_pendulum": ["l"], "double_pendulum": ["l1", "l2"]}
 MODELS = {
-    "DHN b=2": ("dhn", 2, 1, 1e-5),
-    "DHN b=8": ("dhn", 8, 4, 1e-3),
+    "Blocks b=2": ("dhn", 2, 1, 1e-5),
+    "Blocks b=8": ("dhn", 8, 4, 1e-3),
     "HNN euler": ("hnn", 0, 0, 1e-1),
     "HNN leapfrog": ("hnn", 0, 0, 1e-2),
     "HNN Euler loss euler": ("hnn", 0, 0, 2e-1),
@@ -33,10 +33,11 @@ def results(*experiments: str, seeds: int = 2) -> dict[str, Any]:
         "machine": {"cpus": 2, "jax": "0.10.1"},
         "cells": cells,
         "claims": [
-            {"id": "C1", "statement": "b < 4 & no drift", "measured": "0.001", "verdict": "holds",
-             "why": "small"},
-            {"id": "C2", "statement": "beats HNN", "measured": {"DHN": 1e-5, "HNN": 0.1},
-             "verdict": "does not hold", "why": "<script>alert(1)</script>"},
+            {"id": "C1", "form": "Paper", "statement": "b < 4 & no drift", "measured": "0.001",
+             "verdict": "holds", "why": "small"},
+            {"id": "C2", "form": "Default", "statement": "beats HNN",
+             "measured": {"DHN": 1e-5, "HNN": 0.1}, "verdict": "does not hold",
+             "why": "<script>alert(1)</script>"},
         ],
     }  # fmt: skip
 
@@ -94,7 +95,7 @@ def probes(seed: int) -> list[dict[str, Any]]:
         for stride in strides:
             error = 1e-4 * (1 + abs(stride / block - 0.5)) * (1 + seed / 10)
             fields = {"block_size": block, "stride": stride, "metrics": {"probe_mse": error}}
-            label = f"DHN b={block}" + ("" if 2 * stride == block else f" s={stride}")
+            label = f"Blocks b={block}" + ("" if 2 * stride == block else f" s={stride}")
             made.append(cell("representation", "double_pendulum", label, seed, **fields))
     metrics = {"probe_mse": 3e-2}
     made.append(cell("representation", "double_pendulum", "HNN", seed, kind="hnn", metrics=metrics))
@@ -105,7 +106,7 @@ def interpolations(seed: int) -> list[dict[str, Any]]:
     made = []
     for system in ANGLES:
         for label, kind, *errors in (
-            ("DHN b=2", "dhn", 1e-6, 2e-6),
+            ("Blocks b=2", "dhn", 1e-6, 2e-6),
             ("CNN", "cnn", 5e-7, 3e-3),
             ("Cubic spline", "spline", 1e-4, 1e-4),
         ):
@@ -119,7 +120,7 @@ def stress(seed: int) -> list[dict[str, Any]]:
     metrics = {"mse": 1e-2, "mse_late": None, "horizon": 12}
     names = ("noise 1%", "random starts")
     return [
-        cell("stress", "double_pendulum", "DHN b=2", seed, metrics=metrics, task=task)
+        cell("stress", "double_pendulum", "Blocks b=2", seed, metrics=metrics, task=task)
         for task in names
     ]
 

@@ -131,7 +131,7 @@ def test_a_diverged_number_is_not_left_out_of_the_mean(everything):
 
 def test_seeds_are_joined(everything):
     shown = series(everything["cells"], "fit", "double_pendulum")
-    assert [one.label for one in shown][:2] == ["DHN b=2", "DHN b=8"]
+    assert [one.label for one in shown][:2] == ["Blocks b=2", "Blocks b=8"]
     assert all(len(one.cells) == 2 for one in shown)
     curve = shown[0].curve("mse")
     # Errors of the two seeds are 1 : 1.2, whose geometric mean is their square root.
@@ -154,7 +154,7 @@ def test_fit_and_completion_show_what_the_paper_shows(everything):
 
     assert "HNN euler" in labels(above) and "vanilla transformer" not in labels(above)
     assert "vanilla transformer" in labels(below) and "HNN euler" not in labels(below)
-    assert "DHN b=2" in labels(above) & labels(below)
+    assert "Blocks b=2" in labels(above) & labels(below)
 
 
 def test_every_line_can_be_told_from_the_others(everything):
@@ -168,9 +168,11 @@ def test_every_line_can_be_told_from_the_others(everything):
 def test_the_heat_map_has_every_block_and_stride(everything):
     shown = series(everything["cells"], "representation", "double_pendulum")
     tables = block_tables(shown, "probe_mse")
-    assert set(tables) == {"DHN"}
-    assert set(tables["DHN"]) == {(4, s) for s in (1, 2, 3, 4)} | {(8, s) for s in (1, 2, 4, 6, 8)}
-    assert min(tables["DHN"], key=lambda at: tables["DHN"][at]) in ((4, 2), (8, 4))
+    assert set(tables) == {"Blocks"}
+    assert set(tables["Blocks"]) == {(4, s) for s in (1, 2, 3, 4)} | {
+        (8, s) for s in (1, 2, 4, 6, 8)
+    }
+    assert min(tables["Blocks"], key=lambda at: tables["Blocks"][at]) in ((4, 2), (8, 4))
     assert without_block("DHN transformer b=4 s=1") == "DHN transformer"
 
 

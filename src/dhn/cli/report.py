@@ -115,7 +115,7 @@ def _reproduction(args: Arguments, output: Path) -> dict[str, Any]:
     return {
         "report": str(output),
         "cells": len(results["cells"]),
-        "verdict": [f"{c['id']}: {c['verdict']}" for c in results.get("claims") or []],
+        "verdict": [f"{c['id']} {c['form']}: {c['verdict']}" for c in results.get("claims") or []],
     }
 
 

@@ -110,7 +110,7 @@ def _draw_list(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
-    header = ("claim", "verdict", "statement")
+    header = ("claim", "form", "verdict", "statement")
     rows = [(claim["id"], *(claim[name] for name in header[1:])) for claim in values["claims"]]
     draw_table(console, header, rows)
     console.print(

@@ -22,6 +22,8 @@ class DataSpec(Config):
     test_states: Positive = 129
     noise: Annotated[float, pydantic.Field(ge=0.0)] = 0.0
     """Measurement noise as a fraction of each coordinate's standard deviation."""
+    announced: bool = True
+    """Whether the data state how noisy they are."""
     starts: Literal["fixed", "random"] = "fixed"
     g: float | None = None
     """Gravity; the system's own by default."""

@@ -1,4 +1,4 @@
-"""The paper's claims C1-C8 and the stress suite's contests, judged by measured numbers alone."""
+"""The paper's claims C1-C8, judged by measured numbers alone, for each form of DHN separately."""
 
 import dataclasses
 import math
@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from typing import Any, final
 
 HOLDS, FAILS, NOISE, NOT_RUN = "holds", "does not hold", "within noise", "not run"
+NO_BLOCKS = "has no blocks"
 FACTOR = 3.0
 """Two single runs must differ by more than this to be told apart; seeds alone differ so much."""
 SYSTEMS = ("single_pendulum", "double_pendulum")
+WITH_BLOCKS = ("Paper", "Blocks")
+DEFAULT = "Default"
+FORMS = (*WITH_BLOCKS, DEFAULT)
+"""As their labels begin; see `roster`."""
 Cells = Sequence[dict[str, Any]]
 
 
@@ -70,10 +75,10 @@ def compare(a: Sample, b: Sample, factor: float = 1.0) -> str:
     return NOISE
 
 
-def together(verdicts: Sequence[str]) -> str:
+def together(verdicts: Sequence[str], without: str = NOT_RUN) -> str:
     """A claim of several parts holds if all do, and fails with any."""
     if not verdicts:
-        return NOT_RUN
+        return without
     if FAILS in verdicts:
         return FAILS
     return HOLDS if all(v == HOLDS for v in verdicts) else NOISE
@@ -86,9 +91,13 @@ class Judgement:
 
     id: str
     statement: str
+    form: str = ""
+    """The form of DHN that is judged."""
     verdicts: list[str] = dataclasses.field(default_factory=list)
     parts: list[str] = dataclasses.field(default_factory=list)
     measured: dict[str, float] = dataclasses.field(default_factory=dict)
+    without: str = NOT_RUN
+    """The verdict where nothing could be compared."""
 
     def beats(self, where: str, a: Sample | None, b: Sample | None, factor: float = 1.0) -> None:
         """One comparison; without both sides it was not run."""
@@ -104,100 +113,111 @@ class Judgement:
             self.measured[f"{where}: {x.model}"] = x.mean
 
     def row(self) -> dict[str, Any]:
-        verdict = together(self.verdicts)
+        verdict = together(self.verdicts, self.without)
         why = "; ".join(f"{part} ({v})" for part, v in zip(self.parts, self.verdicts, strict=True))
+        nothing = "No finished cells to judge by."
         return {
             "id": self.id,
+            "form": self.form,
             "statement": self.statement,
             "measured": self.measured,
             "verdict": verdict,
-            "why": f"{why}." if why else "No finished cells to judge by.",
+            "why": f"{why}." if why else nothing if self.without == NOT_RUN else "",
         }
 
 
 def claims(cells: Cells) -> list[Judgement]:
-    """C1 to C8, filled from the results."""
-    return [claim(cells) for claim in (_c1, _c2, _c3, _c4, _c5, _c6, _c7, _c8)]
+    """C1 to C8 for each form, filled from the results."""
+    judges = (_c1, _c2, _c3, _c4, _c5, _c6, _c7, _c8)
+    return [claim(cells, form) for claim in judges for form in FORMS]
 
 
-def _c1(cells: Cells) -> Judgement:
+def _smallest(form: str) -> str:
+    """Label of the form's smallest block."""
+    return DEFAULT if form == DEFAULT else f"{form} b=2"
+
+
+def _c1(cells: Cells, form: str) -> Judgement:
     found = Judgement(
         "C1",
         "Fit: DHN b=2 keeps the energy without drift, larger blocks fluctuate; HNN with forward "
         "integrators drifts.",
+        form,
     )
     for system in SYSTEMS:
         where = {"experiment": "fit", "system": system}
-        drift = sample(cells, "energy_drift", "DHN b=2", **where)
+        drift = sample(cells, "energy_drift", _smallest(form), **where)
         for rule in ("HNN Euler loss euler", "HNN euler"):
             found.beats(f"drift, {system}", drift, sample(cells, "energy_drift", rule, **where))
         found.beats(
             f"energy MSE, {system}",
-            sample(cells, "energy_mse", "DHN b=2", **where),
-            sample(cells, "energy_mse", "DHN b=8", **where),
+            sample(cells, "energy_mse", _smallest(form), **where),
+            sample(cells, "energy_mse", f"{form} b=8", **where),
         )
-        if (linked := sample(cells, "energy_drift", "DHN", **where)) is not None:
-            found.note(f"drift, {system}", linked)
     return found
 
 
-def _against(found: Judgement, cells: Cells, experiments, kinds, factor: float = 1.0) -> Judgement:
-    """The paper's DHN with small blocks against the best of other kinds, in q MSE."""
+def _against(found: Judgement, cells: Cells, experiments, kinds) -> Judgement:
+    """The form with its smallest blocks against the best of other kinds, in q MSE."""
     for experiment in experiments:
         for system in SYSTEMS:
             where = {"experiment": experiment, "system": system}
-            small = [sample(cells, "mse", m, **where) for m in ("DHN b=2", "DHN b=4")]
-            small = [x for x in small if x is not None]
+            labels = (_smallest(found.form), f"{found.form} b=4")
+            small = [x for m in labels if (x := sample(cells, "mse", m, **where)) is not None]
             others = samples(cells, "mse", kinds, **where)
             if small and others:
-                found.beats(f"{experiment}, {system}", best(small), best(others), factor)
-            if (linked := sample(cells, "mse", "DHN", **where)) is not None:
-                found.note(f"{experiment}, {system}", linked)
+                found.beats(f"{experiment}, {system}", best(small), best(others))
     return found
 
 
-def _c2(cells: Cells) -> Judgement:
+def _c2(cells: Cells, form: str) -> Judgement:
     statement = "Fit and completion: DHN with small blocks beats HNN with every integrator."
-    return _against(Judgement("C2", statement), cells, ("fit", "completion"), ("hnn",))
+    return _against(Judgement("C2", statement, form), cells, ("fit", "completion"), ("hnn",))
 
 
-def _c3(cells: Cells) -> Judgement:
+def _c3(cells: Cells, form: str) -> Judgement:
     statement = "Completion: DHN beats the vanilla networks."
-    return _against(Judgement("C3", statement), cells, ("completion",), ("vanilla",))
+    return _against(Judgement("C3", statement, form), cells, ("completion",), ("vanilla",))
 
 
-def _c4(cells: Cells) -> Judgement:
-    found = Judgement("C4", "Large blocks blow up late in long rollouts.")
+def _c4(cells: Cells, form: str) -> Judgement:
+    found = _about_blocks("C4", "Large blocks blow up late in long rollouts.", form)
     for experiment in ("fit", "completion"):
         for system in SYSTEMS:
             where = {"experiment": experiment, "system": system}
             found.beats(
                 f"last 16 states, {experiment}, {system}",
-                sample(cells, "mse_late", "DHN b=2", **where),
-                sample(cells, "mse_late", "DHN b=8", **where),
+                sample(cells, "mse_late", f"{form} b=2", **where),
+                sample(cells, "mse_late", f"{form} b=8", **where),
             )
     return found
 
 
-def _c5(cells: Cells) -> Judgement:
-    found = Judgement("C5", "Probe: DHN beats HNN and vanilla by far; b=4 is best.")
+def _about_blocks(name: str, statement: str, form: str) -> Judgement:
+    """A claim that a form without blocks has no part in."""
+    without = NOT_RUN if form in WITH_BLOCKS else NO_BLOCKS
+    return Judgement(name, statement, form, without=without)
+
+
+def _c5(cells: Cells, form: str) -> Judgement:
+    found = Judgement("C5", "Probe: DHN beats HNN and vanilla by far; b=4 is best.", form)
     where = {"experiment": "representation"}
-    four = sample(cells, "probe_mse", "DHN b=4", **where)
+    four = sample(cells, "probe_mse", f"{form} b=4" if form in WITH_BLOCKS else form, **where)
     for kind in ("hnn", "vanilla"):
         others = samples(cells, "probe_mse", (kind,), **where)
         found.beats("probe", four, best(others) if others else None, FACTOR)
-    for model in ("DHN b=2", "DHN b=8"):
-        found.beats("probe", four, sample(cells, "probe_mse", model, **where))
+    for b in (2, 8):
+        found.beats("probe", four, sample(cells, "probe_mse", f"{form} b={b}", **where))
     return found
 
 
-def _c6(cells: Cells) -> Judgement:
-    found = Judgement("C6", "Probe: a stride of half the block is best.")
+def _c6(cells: Cells, form: str) -> Judgement:
+    found = _about_blocks("C6", "Probe: a stride of half the block is best.", form)
     for b in (4, 8):
         where = {"experiment": "representation", "block_size": b}
-        half = sample(cells, "probe_mse", f"DHN b={b}", **where)
+        half = sample(cells, "probe_mse", f"{form} b={b}", **where)
         for other in samples(cells, "probe_mse", ("dhn",), **where):
-            if other.model.startswith(f"DHN b={b} s="):
+            if other.model.startswith(f"{form} b={b} s="):
                 found.beats("probe", half, other)
     return found
 
@@ -205,23 +225,24 @@ def _c6(cells: Cells) -> Judgement:
 def _interpolation(found: Judgement, cells: Cells, task: str, swap: bool, factor: float):
     for system in SYSTEMS:
         where = {"experiment": "interpolation", "system": system, "task": task}
-        dhn = sample(cells, "mse", "DHN b=2", **where)
+        dhn = sample(cells, "mse", _smallest(found.form), **where)
         rivals = samples(cells, "mse", ("cnn",), **where)
         cnn = best(rivals) if rivals else None
         found.beats(system, *((cnn, dhn) if swap else (dhn, cnn)), factor)
-        rest = [sample(cells, "mse", m, **where) for m in ("DHN", "Cubic spline")]
-        found.note(system, *(x for x in rest if x is not None))
+        spline = sample(cells, "mse", "Cubic spline", **where)
+        if spline is not None:
+            found.note(system, spline)
     return found
 
 
-def _c7(cells: Cells) -> Judgement:
+def _c7(cells: Cells, form: str) -> Judgement:
     """`CNN better or equal`: a tie counts for the claim as well."""
-    found = Judgement("C7", "Interpolation, same start: CNN slightly better or equal.")
+    found = Judgement("C7", "Interpolation, same start: CNN slightly better or equal.", form)
     found = _interpolation(found, cells, "same start", True, 1.0)
     found.verdicts = [HOLDS if v == NOISE else v for v in found.verdicts]
     return found
 
 
-def _c8(cells: Cells) -> Judgement:
-    found = Judgement("C8", "Interpolation, unseen start: DHN much better than CNN.")
+def _c8(cells: Cells, form: str) -> Judgement:
+    found = Judgement("C8", "Interpolation, unseen start: DHN much better than CNN.", form)
     return _interpolation(found, cells, "unseen start", False, FACTOR)

@@ -22,8 +22,8 @@ def cells(preset: Preset, seed: int) -> list[Cell]:
     """Every form at every budget; each is trained from the beginning with its own schedule."""
     entries = [
         roster.DEFAULT,
-        *(roster.paired(b, b // 2) for b in (2, 4, 8)),
-        roster.transformer(2, 1),
+        *(roster.blocks(b, b // 2) for b in (2, 4, 8)),
+        roster.paper(2, 1),
         roster.HNN,
         roster.RESNET2,
     ]

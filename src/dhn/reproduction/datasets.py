@@ -33,7 +33,8 @@ def dataset(
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write(_simulate(spec, part, count, states, noise), path)
-    return _read(path)
+    data = _read(path)
+    return data if spec.announced else data.replace(noise=None)
 
 
 def training_set(folder: Path, spec: DataSpec) -> Trajectories:

@@ -10,19 +10,18 @@ from dhn.reproduction.presets import Preset
 
 OBSERVED, PREDICTED = 8, 120  # states
 SYSTEMS = ("single_pendulum", "double_pendulum")
-SMALL = ("DHN", "ResNet 2")
+SMALL = ("Default", "ResNet 2")
 """Models of a grid that is not full, on all systems but the last."""
-LEFT_OUT = ("DHN b=8", "ResNet 1", "Vanilla transformer")
+LEFT_OUT = ("Blocks b=8", "Paper b=4", "Paper b=8", "ResNet 1", "Vanilla transformer")
 """Models that a grid that is not full has nowhere."""
 
 
 def sequence_models(preset: Preset, system: str, vanilla: bool) -> list[roster.Entry]:
     """The models that predict the future."""
-    entries = [roster.DEFAULT, *(roster.paired(b, b // 2) for b in (2, 4, 8)), roster.HNN]
-    entries += [roster.HNN_EULER]
-    if preset.reference == "paper":
-        entries += [roster.transformer(4, 2), roster.transformer(8, 4)]
-    entries += [roster.transformer(2, 1)]
+    entries = [roster.DEFAULT]
+    for form in (roster.blocks, roster.paper):
+        entries += [form(b, b // 2) for b in (2, 4, 8)]
+    entries += [roster.HNN, roster.HNN_EULER]
     if preset.full:
         entries += [roster.HNN_TRANSFORMER]
     if vanilla:

@@ -11,14 +11,8 @@ from dhn.reproduction.upsampling import refine
 FACTOR, STATES = 4, 65  # grid steps of a gap, states of a trajectory
 SEGMENTS = {"same start": 0, "unseen start": 64}
 """Task -> first state. Training sees states 0..64 only."""
-PROGRESSIVE = roster.Entry(
-    "DHN b=2",
-    "dhn",
-    {"spacings": [4, 2, 1], "mask": "superresolution"},
-    preset="blocks",
-    block_size=2,
-    stride=1,
-)
+BLOCKS = roster.blocks(2, 1, spacings=[4, 2, 1], mask="superresolution")
+PAPER = roster.paper(2, 1, "paper-superresolution")
 # Windows are whole trajectories of 65 states: fewer of them, for more steps, measured best.
 CNN = roster.Entry("CNN", "cnn", {"factor": FACTOR, "batch_size": 16})
 CNN_PAPER = roster.Entry("CNN (paper)", "cnn", {**CNN.options, "residual": False}, ranked=False)
@@ -32,9 +26,10 @@ def cells(preset: Preset, seed: int) -> list[Cell]:
         data = DataSpec(
             system=system, train=preset.train, test=preset.test, train_states=STATES, seed=seed
         )
-        entries = [roster.DEFAULT, PROGRESSIVE, CNN, CNN_PAPER, NEIGHBOUR]
+        entries = [roster.DEFAULT, BLOCKS, PAPER, CNN, CNN_PAPER, NEIGHBOUR]
         if not preset.full:
-            entries = [CNN] if system != SYSTEMS[-1] else [roster.DEFAULT, PROGRESSIVE, NEIGHBOUR]
+            small = [roster.DEFAULT, BLOCKS, PAPER, NEIGHBOUR]
+            entries = [CNN] if system != SYSTEMS[-1] else small
         for task, first in SEGMENTS.items():
             for entry in entries:
                 found += roster.make_cells(

@@ -37,7 +37,7 @@ def predict(
     cell = lab.cell
     if cell.trained:
         model = with_rollout(lab.model(), cell.evaluation.get("rollout"))
-        if codes is None and cell.preset != "paper":
+        if codes is None and not cell.preset.startswith("paper"):
             return model.forecast(observed, steps), model
         return roll_forward(model.trained, observed, steps, codes, cell.seed), model
     if cell.kind == "persistence":

@@ -114,6 +114,7 @@ def _claims(results: Mapping[str, Any]) -> Section:
     rows = [
         (
             claim.get("id"),
+            claim.get("form"),
             claim.get("statement"),
             _measured(claim.get("measured")),
             _verdict(str(claim.get("verdict", "not judged"))),
@@ -121,7 +122,7 @@ def _claims(results: Mapping[str, Any]) -> Section:
         )
         for claim in claims
     ]
-    header = ("claim", "the paper says", "measured", "verdict", "why")
+    header = ("claim", "model", "the paper says", "measured", "verdict", "why")
     return section("Claims of the paper", table(header, rows), anchor="claims")
 
 

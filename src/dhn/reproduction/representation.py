@@ -9,7 +9,8 @@ from dhn.reproduction.presets import Preset
 
 TARGET = "l2"
 """l1 is 1 in all trajectories, so this is the ratio."""
-STRIDES = {2: (1,), 4: (1, 2, 3), 8: (2, 4, 6)}
+STRIDES = {2: (1,), 4: (1, 2, 3), 8: (1, 2, 3, 4, 5, 6, 7)}
+"""Block size -> strides, the authors' grid."""
 
 
 def cells(preset: Preset, seed: int) -> list[Cell]:
@@ -17,18 +18,14 @@ def cells(preset: Preset, seed: int) -> list[Cell]:
     data = DataSpec(system="double_pendulum", train=preset.train, test=preset.test, seed=seed)
     entries = [roster.DEFAULT]
     for b, strides in STRIDES.items() if preset.full else {4: (2,)}.items():
-        entries += [roster.paired(b, s, mask="random") for s in strides]
-    if preset.reference == "paper":
-        entries += [roster.transformer(4, 2)]
+        entries += [roster.blocks(b, s, mask="random") for s in strides]
+        entries += [roster.paper(b, s, "paper-random") for s in strides]
     entries += [roster.HNN, roster.RESNET2]
     if preset.full:
         entries += [roster.VANILLA_TRANSFORMER]
     found = []
     for entry in entries:
-        options = {"mask": "random"} if entry.transformer and entry.kind == "dhn" else None
-        found += roster.make_cells(
-            entry, preset, data, "representation", seed=seed, options=options
-        )
+        found += roster.make_cells(entry, preset, data, "representation", seed=seed)
     return found
 
 

@@ -1,14 +1,20 @@
 """Predictions in the manner of the paper: a code fitted step by step, then a plain roll-out."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Float, Key
 
-from dhn.blocks import StateBlock
+from dhn.blocks import Known, StateBlock
 from dhn.codes.autodecode import autodecode
 from dhn.estimator.answers import extended, keep_known, refined
 from dhn.estimator.trained import TrainedModel
+from dhn.models.config import DenoisingConfig
+from dhn.models.denoise import denoise
+from dhn.models.dhn import as_dhn
+from dhn.models.stage import AbstractStage
 from dhn.models.upsampler import AbstractUpsampler
 from dhn.reconstruct.forecast import forecast
 from dhn.training.prepare import usable_states
@@ -61,6 +67,67 @@ def upsample(
         )
     fine = refined(sparse, factor)
     return keep_known(fine, _filled(trained, fine, path, slice(None)))
+
+
+def superresolve(
+    trained: TrainedModel, sparse: Trajectories, factor: int, seed: int
+) -> Trajectories:
+    """States between the known ones, stage by stage, each doubling the resolution.
+
+    Each window has two known ends and an unknown middle, which the stage of that spacing denoises.
+
+    Arguments:
+        trained: A DHN with a stage for `factor`, to fit codes with, and for each finer doubling.
+        sparse: Complete states, `factor` steps of the model's grid apart.
+        factor: Steps of the model's grid between known states, a power of two.
+        seed: Of the denoising noise, where the model has any.
+
+    Returns:
+        Trajectories on the model's grid.
+    """
+    model, fine = as_dhn(trained.model), refined(sparse, factor)
+    with jax.enable_x64(trained.training.precision == "float64"):
+        codes = jnp.asarray(_codes(trained, fine))
+        path = jax.tree.map(jnp.asarray, _scaled(trained, fine))
+        for stage in sorted(model.stages, key=lambda stage: -stage.spacing):
+            if stage.spacing < factor:
+                key = jr.fold_in(jr.key(seed), stage.spacing)
+                path = double_resolution(stage, model.config.inference, path, codes, key)
+    return keep_known(fine, _filled(trained, fine, path, slice(None)))
+
+
+@eqx.filter_jit
+def double_resolution(
+    stage: AbstractStage,
+    config: DenoisingConfig,
+    path: StateBlock,
+    codes: Float[Array, "n k"],
+    key: Key[Array, ""],
+) -> StateBlock:
+    """Denoise the middle between every two states that are twice the stage's spacing apart.
+
+    Arguments:
+        stage: With windows of three states.
+        config: Rounds of denoising; without noisy ones they begin at the mean of both ends.
+        path: (n, T, d), right at multiples of twice the spacing.
+        codes: One a trajectory.
+        key: Of the denoising noise.
+
+    Returns:
+        The path with multiples of the spacing filled in.
+    """
+    n, length, d = path.q.shape
+    middles = np.arange(stage.spacing, length, 2 * stage.spacing)
+    places = middles[:, None] + stage.spacing * np.arange(-1, 2)
+    rows = n * len(middles)
+    window = jax.tree.map(lambda x: x[:, places].reshape(rows, 3, d), path)
+    window = jax.tree.map(lambda x: x.at[:, 1].set((x[:, 0] + x[:, 2]) / 2), window)
+    ends = jnp.broadcast_to(jnp.array([True, False, True]), (rows, 3))
+    z = jnp.repeat(codes, len(middles), axis=0)
+    found = denoise(stage, window, Known(ends, ends), z, key, config)
+    return jax.tree.map(
+        lambda x, y: x.at[:, middles].set(y[:, 1].reshape(n, len(middles), d)), path, found
+    )
 
 
 def _filled(trained: TrainedModel, asked: Trajectories, path: StateBlock, where: slice):

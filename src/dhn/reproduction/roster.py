@@ -1,9 +1,14 @@
-"""The models that are compared, each once, with the settings that all experiments share."""
+"""The models that are compared, each once, with the settings that all experiments share.
+
+A DHN comes in three forms, judged separately: "Paper", the preset `paper`; "Blocks", the same
+blocks and masks with residual MLPs inside; and "Default", what `dhn.DHN()` trains.
+"""
 
 import dataclasses
 from typing import Any, final
 
-from dhn.reproduction.cell import Cell, DataSpec
+from dhn.models.presets import PAPER_TRAINING
+from dhn.reproduction.cell import Cell, DataSpec, Training
 from dhn.reproduction.presets import Preset
 
 INTEGRATORS = ("euler", "leapfrog", "rk4", "midpoint", "dopri5")
@@ -22,42 +27,42 @@ class Entry:
     stride: int = 0
     ranked: bool = True
     transformer: bool = False
+    """Sized by the grid's `transformer` options instead of those of an MLP."""
     matched: bool = True
     """Width chosen so that the parameter count equals the reference's."""
 
 
-DEFAULT = Entry("DHN", "dhn", block_size=1, stride=1, matched=False)
-"""The product's default: one linked H⁺ with b = s = 1, which also is a single generating function
-solved implicitly."""
+DEFAULT = Entry("Default", "dhn", block_size=1, stride=1, matched=False)
+"""One linked H⁺ with b = s = 1, which also is a single generating function solved implicitly."""
 
 
-def paired(block_size: int, stride: int, ranked: bool = True, **options: Any) -> Entry:
-    """The paper's two networks with residual MLPs inside."""
+def label(form: str, block_size: int, stride: int) -> str:
+    """The stride is named where it is not half the block."""
+    return f"{form} b={block_size}" + ("" if stride * 2 == block_size else f" s={stride}")
+
+
+def _with_blocks(form: str, preset: str, block_size: int, stride: int, options) -> Entry:
     return Entry(
-        f"DHN b={block_size}" + ("" if stride * 2 == block_size else f" s={stride}"),
+        label(form, block_size, stride),
         "dhn",
         {"block_size": block_size, "stride": stride, **options},
-        preset="blocks",
+        preset=preset,
         block_size=block_size,
         stride=stride,
-        ranked=ranked,
     )
 
 
-def transformer(block_size: int, stride: int) -> Entry:
-    return Entry(
-        f"DHN transformer b={block_size}",
-        "dhn",
-        {"block_size": block_size, "stride": stride, "network": "transformer"},
-        preset="blocks",
-        block_size=block_size,
-        stride=stride,
-        ranked=False,
-        transformer=True,
-    )
+def blocks(block_size: int, stride: int, **options: Any) -> Entry:
+    """The paper's two networks with residual MLPs inside."""
+    return _with_blocks("Blocks", "blocks", block_size, stride, options)
 
 
-HAMILTONIAN = (DEFAULT, paired(2, 1))
+def paper(block_size: int, stride: int, preset: str = "paper", **options: Any) -> Entry:
+    """The paper's own recipe: its transformer, masks, losses and rounds of denoising."""
+    return _with_blocks("Paper", preset, block_size, stride, options)
+
+
+HAMILTONIAN = (DEFAULT, blocks(2, 1))
 HNN = Entry("HNN", "hnn", {"training": "midpoint"})
 HNN_EULER = Entry("HNN Euler loss", "hnn", {"training": "euler"}, ranked=False)
 HNN_TRANSFORMER = Entry(
@@ -86,13 +91,19 @@ def make_cells(
     **evaluation: Any,
 ) -> list[Cell]:
     """A cell for each seed of this model on this task."""
+    original = entry.preset.startswith("paper")
     sizes = preset.transformer if entry.transformer else preset.network
-    settings = {**preset.options, **sizes, **entry.options, **(options or {})}
+    settings = {**preset.options, **(preset.paper if original else sizes)}
+    training, seeded = preset.training, preset.seeds
+    if original and preset.exact:
+        # Hours a training: one seed, for as many steps as the authors take.
+        settings, seeded = {}, 1
+        training = Training(steps=PAPER_TRAINING["steps"])
+    settings |= {**entry.options, **(options or {})}
     if entry.kind == "cnn":  # no code, and two convolutions at least
         settings = {k: v for k, v in settings.items() if k not in ("latent_size", "depth")}
-    matched = entry.matched and preset.full
-    original = entry.kind == "dhn" and entry.transformer and preset.reference == "paper"
-    count = (preset.seeds if seeds is None else seeds) if entry.ranked else 1
+    matched = entry.matched and preset.full and not original
+    count = (seeded if seeds is None else min(seeds, seeded)) if entry.ranked else 1
     return [
         Cell(
             experiment=experiment,
@@ -102,11 +113,11 @@ def make_cells(
             block_size=entry.block_size,
             stride=entry.stride,
             seed=seed + i,
-            preset="paper" if original else entry.preset,
+            preset=entry.preset,
             options=settings,
             match=reference(preset) if matched else None,
             data=data,
-            training=preset.training,
+            training=training,
             evaluation=evaluation,
         )
         for i in range(count)
@@ -115,7 +126,7 @@ def make_cells(
 
 def reference(preset: Preset) -> dict[str, Any]:
     """Options of the DHN whose size is everybody's."""
-    return {"preset": preset.reference, **(preset.network if preset.reference != "paper" else {})}
+    return {"preset": "paper"} if preset.exact else {"preset": "default", **preset.network}
 
 
 def classical(

@@ -41,10 +41,13 @@ def cells(preset: Preset, seed: int) -> list[Cell]:
 
     found: list[Cell] = []
     for noise in (0.01, 0.05) if full else (0.05,):
-        found += _forecasts(preset, seed, data(noise=noise), f"a noise {noise:.0%}")
-    for count in (10, 30, 100) if full else (10,):
-        few = data(starts="random", train=count)
-        found += _forecasts(preset, seed, few, f"b {count} trajectories", ceiling=False)
+        noisy = data(starts="random", noise=noise)
+        found += _forecasts(preset, seed, noisy, f"a noise {noise:.0%}")
+    if full:
+        unstated = data(starts="random", noise=0.05, announced=False)
+        found += _forecasts(preset, seed, unstated, "a noise 5%, unannounced", ceiling=False)
+    few = data(starts="random", train=30 if full else 10)
+    found += _forecasts(preset, seed, few, f"b {few.train} trajectories", ceiling=False)
     found += _forecasts(preset, seed, data(starts="random"), "c random starts", probe=True)
     far = data(starts="random", test=min(50, preset.test), test_states=OBSERVED + HORIZON)
     found += _forecasts(preset, seed, far, "d long horizon", ceiling=False, predicted=HORIZON)

@@ -9,7 +9,7 @@ from dhn.reproduction.baselines.splines import (
     system_slopes,
 )
 from dhn.reproduction.lab import Lab
-from dhn.reproduction.rolling import upsample
+from dhn.reproduction.rolling import superresolve, upsample
 from dhn.systems import get_system
 from dhn.trajectories.container import Trajectories
 
@@ -23,6 +23,8 @@ def refine(
         model = lab.model()
         if (upsampler := model.trained.model.upsampler) is not None:
             return upsample(model.trained, upsampler, sparse, factor), model
+        if cell.block_size > 1:
+            return superresolve(model.trained, sparse, factor, cell.seed), model
         return model.interpolate(sparse, factor), model
     if cell.kind == "linear":
         return linear_interpolation(sparse, factor), None

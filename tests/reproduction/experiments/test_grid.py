@@ -4,6 +4,7 @@ import pytest
 
 from dhn.errors import UserError
 from dhn.reproduction.cell import Cell
+from dhn.reproduction.claims import FORMS
 from dhn.reproduction.grid import groups, make_grid, only, shard
 from dhn.reproduction.presets import EXPERIMENTS, PRESETS
 
@@ -27,8 +28,28 @@ def test_every_experiment_has_a_dhn_a_baseline_and_a_sanity_check(preset):
 
 def test_ranked_models_have_three_seeds_where_claims_are_made():
     cells = make_grid("quick", ["completion"])
-    seeds = {c.seed for c in cells if c.model == "DHN b=2" and c.data.system == "double_pendulum"}
+    seeds = {c.seed for c in cells if c.model == "Paper b=2" and c.data.system == "double_pendulum"}
     assert seeds == {0, 1, 2}
+
+
+def test_every_figure_has_all_three_forms():
+    for experiment in ("fit", "completion", "representation", "interpolation"):
+        forms = {c.model.split()[0] for c in make_grid("quick", [experiment]) if c.kind == "dhn"}
+        assert forms == set(FORMS)
+    probed = make_grid("quick", ["representation"])
+    for form in ("Paper", "Blocks"):
+        strides = {b: set() for b in (2, 4, 8)}
+        for c in probed:
+            if c.model.startswith(form):
+                strides[c.block_size].add(c.stride)
+        assert strides == {2: {1}, 4: {1, 2, 3}, 8: set(range(1, 8))}
+
+
+def test_the_paper_grid_has_the_paper_exactly():
+    cells = [c for c in make_grid("paper", ["completion"]) if c.model == "Paper b=2"]
+    assert {(c.preset, c.seed, c.training.steps) for c in cells} == {("paper", 0, 6432)}
+    assert {tuple(c.options) for c in cells} == {("block_size", "stride")}
+    assert all(c.match is None for c in cells)
 
 
 def test_a_changed_configuration_is_another_cell():
@@ -42,7 +63,7 @@ def test_a_changed_configuration_is_another_cell():
 def test_what_is_measured_does_not_change_what_is_trained():
     """Fit and completion look at the same model, and so do all integrators of an HNN."""
     cells = make_grid("quick", ["fit", "completion"])
-    keys = {c.model_key for c in cells if c.model == "DHN" and c.seed == 0}
+    keys = {c.model_key for c in cells if c.model == "Default" and c.seed == 0}
     assert len(keys) == 2  # one a system
     rollouts = {c.model for c in cells if c.kind == "hnn" and c.model.startswith("HNN Euler")}
     assert len(rollouts) == 5
