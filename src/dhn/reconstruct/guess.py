@@ -204,7 +204,7 @@ def _join(time: np.ndarray, at: np.ndarray, values: Float[np.ndarray, "k a"]) ->
 
 def _unbroken(at: np.ndarray) -> bool:
     """Whether there is nothing between the known numbers."""
-    return at[-1] - at[0] + 1 == len(at)
+    return bool(at[-1] - at[0] + 1 == len(at))
 
 
 def _spline_error(at: np.ndarray, x: np.ndarray, own: np.ndarray) -> np.ndarray:
