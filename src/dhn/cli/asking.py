@@ -87,6 +87,7 @@ class Answers:
         self.result: list[Any] = []
         self.metrics: list[Metrics] = []
         check_output(args.output, inputs=(args.data,), endings=(*TRAJECTORIES, ZARR))
+        use_cache()
 
     @contextlib.contextmanager
     def opened(self) -> "Iterator[tuple[AbstractEstimator | Mechanics, AbstractSource]]":

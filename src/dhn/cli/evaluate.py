@@ -49,7 +49,10 @@ def run(args: Arguments) -> Result:
     """Complete every trajectory from its first states and measure the rest."""
     import time
 
-    from dhn.cli.asking import open_run
+    from dhn.cli.asking import open_run, use_cache
+
+    use_cache()
+
     from dhn.cli.sources import recall
     from dhn.cli.waiting import waiting
     from dhn.evaluation.trial import horizons, try_out

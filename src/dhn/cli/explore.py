@@ -44,13 +44,15 @@ def run(args: Arguments) -> Result:
         check_output(output, endings=PAGES)
 
     from dhn.cli.asking import use_cache
+
+    use_cache()
+
     from dhn.cli.sources import training_states
     from dhn.cli.waiting import waiting
     from dhn.estimator import load
     from dhn.explorer import write_explorer
     from dhn.files import read
 
-    use_cache()
     model = load(args.run).network
     if model is None:
         raise UserError(f"{args.run} holds mechanics; the explorer shows trained networks.")

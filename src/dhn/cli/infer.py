@@ -9,7 +9,7 @@ from typing import Annotated, Any, final
 import tyro
 
 from dhn.cli.arguments import Data, Json, RunFolder, Seed
-from dhn.cli.asking import draw_warning, in_parts, open_model
+from dhn.cli.asking import draw_warning, in_parts, open_model, use_cache
 from dhn.cli.outputs import ZARR, check_output
 from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
@@ -38,6 +38,8 @@ def run(args: Arguments) -> Result:
     """Autodecode, then apply the probe fitted on the training codes."""
     if args.output is not None:
         check_output(args.output, inputs=(args.data,), endings=(".csv", ZARR))
+
+    use_cache()
 
     import numpy as np
 

@@ -60,7 +60,10 @@ def run(args: Arguments) -> Result:
     if (args.folder / "results.json").is_file():
         return _with_pictures(args, output, _reproduction(args, output))
 
-    from dhn.cli.asking import open_model
+    from dhn.cli.asking import open_model, use_cache
+
+    use_cache()
+
     from dhn.cli.sources import find, recall, training_states
     from dhn.cli.waiting import waiting
     from dhn.files import read

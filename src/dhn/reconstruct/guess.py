@@ -199,11 +199,28 @@ def _patterns(known: Bool[np.ndarray, "n T m"]) -> Iterator[tuple[int, np.ndarra
 def _join(time: np.ndarray, at: np.ndarray, values: Float[np.ndarray, "k a"]) -> np.ndarray:
     """A cubic spline between known numbers, constant outside them."""
     inside = np.clip(time, at[0], at[-1])
+    if _unbroken(at):  # as in a forecast
+        return values[:, inside - at[0]]
     if len(at) >= 4:
-        from scipy.interpolate import CubicSpline  # slow to import; not for a forecast
+        from scipy.interpolate import CubicSpline  # slow to import
 
         return CubicSpline(at, values, axis=1)(inside)
     return np.stack([np.interp(inside, at, row) for row in values])
+
+
+def _unbroken(at: np.ndarray) -> bool:
+    """Whether there is nothing between the known numbers."""
+    return bool(at[-1] - at[0] + 1 == len(at))
+
+
+def _spline_error(at: np.ndarray, x: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Squared error of splines over `_reach` squared, from every other known number left out."""
+    wrong, reach = [], []
+    for first in (0, 1):
+        kept, left = at[first::2], at[first + 1 : -1 : 2]
+        wrong.append((_join(left, kept, x[:, kept]) - x[:, left]) ** 2 - 2 * own[:, left])
+        reach.append(_reach(left, kept) ** 2)
+    return np.maximum(np.concatenate(wrong, 1).mean(1), 0.0) / np.concatenate(reach).mean()
 
 
 def bridges(
@@ -228,12 +245,7 @@ def bridges(
         if len(at) < LEAST_KNOTS:
             continue
         x, own = values[rows, :, j], noise[rows, :, j] ** 2
-        wrong, reach = [], []
-        for first in (0, 1):
-            kept, left = at[first::2], at[first + 1 : -1 : 2]
-            wrong.append((_join(left, kept, x[:, kept]) - x[:, left]) ** 2 - 2 * own[:, left])
-            reach.append(_reach(left, kept) ** 2)
-        size = np.maximum(np.concatenate(wrong, 1).mean(1), 0.0) / np.concatenate(reach).mean()
+        size = np.zeros(len(rows)) if _unbroken(at) else _spline_error(at, x, own)
         inside = np.arange(at[0], at[-1] + 1)
         spread = size[:, None] * _reach(inside, at) ** 2 + own[:, at].mean(1, keepdims=True)
         deviation[rows, at[0] : at[-1] + 1, j] = np.sqrt(spread)
