@@ -130,8 +130,12 @@ def run_filter(
             gates.append(seen[k] * (1 - inside))
             gains.append(gain)
             gradients.append(use * gradient)
-        marks = (jnp.stack(z) for z in (innovations, variances, uses, gates))
-        return (x, cov, centre), Filtered(*marks, x, cov, f, jnp.stack(gradients), jnp.stack(gains))
+        out = Filtered(
+            innovation=jnp.stack(innovations), variance=jnp.stack(variances),
+            used=jnp.stack(uses), gated=jnp.stack(gates), mean=x, covariance=cov, transition=f,
+            slope=jnp.stack(gradients), gain=jnp.stack(gains),
+        )  # fmt: skip
+        return (x, cov, centre), out
 
     variances = jnp.concatenate([rows.spread**2, slow])
     start = (rows.mean, jnp.diag(variances), about[0])

@@ -82,7 +82,8 @@ class Examples:
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Examples":
         sections = Sections(*(arrays[f"sections/{name}"] for name in ("mean", "axes", "reach")))
         names = ("momentum", "states", "codes")
-        return cls(*(arrays[f"examples/{name}"] for name in names), sections)
+        parts = {name: arrays[f"examples/{name}"] for name in names}
+        return cls(**parts, sections=sections)
 
 
 def reliable(
