@@ -158,7 +158,7 @@ def test_a_killed_process_ends_the_other_with_one_line(data, tmp_path, killed):
         found = finish(processes)
         code, _, errors = found[1 - killed]
         # A process that is killed before the first checkpoint leaves nothing to resume.
-        expected = ("step ", "resuming", "warning: nothing was saved")
+        expected = ("step ", "resuming", "dhn: warning: nothing was saved")
         lines = [x for x in errors.splitlines() if not x.startswith(expected)]
         assert code == 1 and len(lines) == 1, errors
         assert "another process of this training has ended" in lines[0]
