@@ -45,7 +45,7 @@ class Sections:
         states = states[:: max(1, -(-len(states) // SAMPLE))]
         T, m = states.shape[1:]
         spacing = max(SPACING, -(-T // MOST))
-        complete = np.isfinite(states).all(-1)
+        complete = np.asarray(np.isfinite(states).all(-1))
         times = [k for k in range(0, T, spacing) if complete[:, k].sum() >= ENOUGH * m]
         means, axes = np.zeros((len(times), m)), np.zeros((len(times), m, m))
         for place, k in enumerate(times):
