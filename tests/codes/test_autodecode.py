@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dhn.blocks import StateBlock
-from dhn.codes.autodecode import CodePrior, autodecode, inverse_root
+from dhn.codes.autodecode import CodePrior, autodecode, inverse_root, local_gaussian
 from dhn.models.contract import WindowShape
 
 NOISE, STATES = 0.1, 4
@@ -57,6 +57,16 @@ def test_a_code_beyond_the_curve_is_not_pulled_back():
         truth = np.array([[2.0, 4.0, 0.0], [-2.0, 4.0, 0.0]])
         codes = fitted(curve(np.linspace(-1, 1, 512)), truth, np.random.default_rng(1))
     assert np.all(np.abs(codes - truth)[:, :2] < 0.3)
+
+
+def test_only_a_distance_beyond_its_own_uncertainty_stretches_the_gaussian():
+    others = 0.1 * np.random.default_rng(0).normal(size=(512, 2))
+    code = jnp.array([[1.0, 0.0]])  # ten standard deviations away
+    widths = []
+    for hessian in (0.1, 1e6):  # a standard deviation of three, and of a thousandth
+        _, root = local_gaussian(code, hessian * jnp.eye(2)[None], jnp.asarray(others))
+        widths.append(np.sqrt(np.linalg.inv(root[0].T @ root[0])[0, 0]))
+    assert widths[0] < 0.3 and widths[1] > 0.5
 
 
 class Winding(eqx.Module):
