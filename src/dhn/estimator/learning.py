@@ -101,8 +101,11 @@ def learn(
 
 def check_learnable(train: Trajectories, config: Any, training: TrainingConfig) -> None:
     """A `UserError` unless a fresh model of this configuration can be trained on these data."""
+    if train.momenta is None:
+        with_first_momenta(train)
+        return
     scaler = Scaler.fit(train, training.scaling)
-    if noise_per_step(train, scaler)[1] <= NOISY:
+    if noise_per_step(train, train, scaler)[1] <= NOISY:
         _check_windows(skeleton(config, make_context(train, scaler)), train, training)
 
 

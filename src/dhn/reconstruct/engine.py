@@ -26,7 +26,7 @@ FIRST = 24
 """Steps of a whole batch; the few trajectories that need more go on by themselves."""
 FEW = Smoother(most=8, most_per_level=4, settled=0.1, slow=0.1)
 """Iterations from states that are nearly right already. A tenth of a unit of log-likelihood moves
-them by a small share of their standard deviation; more exact states do not train better."""
+them by a small share of their standard deviation."""
 SURPRISE = 4.0
 """Standard deviations by which the squared misfit of measurements may exceed the typical one."""
 
