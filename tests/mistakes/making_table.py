@@ -273,7 +273,7 @@ MAKING = [
     ("sweep d.npz -o d.npz --over width=8", "d.npz is an input and would be replaced"),
     ("sweep d.npz -o run --over width=8", "run holds other files (model.safetensors)"),
     ("sweep d.npz -o '' --over width=8", ". holds other files ("),
-    ("sweep pos.npz -o s --over width=8", "training needs momenta p or velocities v"),
+    ("sweep pos.npz -o s --over width=8", "momenta cannot be found from these positions"),
     ("sweep nan.npz -o s --over width=8", "scaling needs known numbers of every coordinate"),
     ("sweep d.npz -o s --over width=8 --validation double.npz", "the validation data have 2 coor"),
     ("sweep status", "name the folder"),

@@ -89,7 +89,7 @@ def test_results_are_redrawn(tmp_path, capsys):
     made = synthetic.results("representation", seeds=1)
     (tmp_path / "results.json").write_text(json.dumps(made))
     report(tmp_path, tmp_path)
-    assert "C2: does not hold" in capsys.readouterr().out
+    assert "C2 Default: does not hold" in capsys.readouterr().out
     first = (tmp_path / "report.html").read_bytes()
     report(tmp_path, tmp_path, "-o", tmp_path / "again.html")
     assert (tmp_path / "again.html").read_bytes() == first
