@@ -9,6 +9,7 @@ from dhn.models.config import DHNConfig, NetworkConfig
 from dhn.models.contract import ModelContext
 from dhn.models.dhn import DHNModel
 from dhn.models.presets import PAPER_NETWORK, get_preset
+from dhn.models.registry import draw_weights
 from dhn.training.config import TrainingConfig
 from dhn.training.step import Run, TrainingData, TrainState, initial_state, run_steps
 
@@ -57,7 +58,7 @@ class Training:
     """The real training step, random batches and optimiser included, ready to be called."""
 
     def __init__(self, config: DHNConfig, training: TrainingConfig, trajectories: int = 1000):
-        self.model = DHNModel.build(config, CONTEXT, jr.key(1))
+        self.model = draw_weights(DHNModel, config, CONTEXT, jr.key(1))
         data = states(trajectories, 128 if trajectories <= 100_000 else 16)
         steps = data.q.shape[1] - self.model.window_shapes[0].reach
         windows = jnp.stack(

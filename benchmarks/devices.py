@@ -25,6 +25,7 @@ import numpy as np
 
 from cases import CONTEXT, default_sized, recipe, states
 from dhn.models.dhn import DHNModel
+from dhn.models.registry import draw_weights
 from dhn.training.devices import Devices, replicated
 from dhn.training.pools import Pooling
 from dhn.training.step import Run, TrainingData, initial_state, run_steps
@@ -57,7 +58,10 @@ def one_process(rank: int, processes: int, port: int, seconds: float) -> dict:
         jax.distributed.initialize(f"127.0.0.1:{port}", processes, rank)
     devices = Devices()
     config = default_sized()
-    model, training = DHNModel.build(config, CONTEXT, jr.key(1)), recipe(config, chunk_size=4096)
+    model, training = (
+        draw_weights(DHNModel, config, CONTEXT, jr.key(1)),
+        recipe(config, chunk_size=4096),
+    )
     data = states(TRAJECTORIES)
     steps = data.q.shape[1] - model.window_shapes[0].reach
     place = jnp.arange(TRAJECTORIES * steps)

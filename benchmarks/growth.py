@@ -52,15 +52,16 @@ def measure(label: str, value: int, config, trajectories: int, seconds: float) -
 
 
 def store(path: Path, trajectories: int) -> None:
-    """Pendulums without friction at small angles, in pieces: quick to make, and learnable."""
+    """Pairs of oscillators without friction, in pieces: quick to make, and learnable."""
     rng, states = np.random.default_rng(0), 129
     t = 0.1 * np.arange(states)
     with writing(path) as out:
         for first in range(0, trajectories, PIECE):
             n = min(PIECE, trajectories - first)
-            w, phase = rng.uniform(0.8, 1.2, (n, 1)), rng.uniform(0, 2 * np.pi, (n, 1))
-            q, p = np.cos(w * t + phase)[..., None], -(w * np.sin(w * t + phase))[..., None]
-            out.append(Trajectories(q=q, p=p, t=t, params={"w": w[:, 0]}))
+            w, phase = rng.uniform(0.8, 1.2, (n, 1, 2)), rng.uniform(0, 2 * np.pi, (n, 1, 2))
+            angle = w * t[:, None] + phase
+            params = {"w1": w[:, 0, 0], "w2": w[:, 0, 1]}
+            out.append(Trajectories(q=np.cos(angle), p=-w * np.sin(angle), t=t, params=params))
 
 
 def from_disk(trajectories: int, steps: int) -> dict:

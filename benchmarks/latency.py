@@ -41,6 +41,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
 def call(argv: list[str], cache: Path) -> tuple[float, float, float]:
     """Wall-clock and processor seconds of one command, and the memory that --verbose tells, MB."""
     env = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cache), "MPLBACKEND": "agg"}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package keeps its bytecode
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run([sys.executable, "-m", "dhn", *argv], env=env, capture_output=True)
     wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)

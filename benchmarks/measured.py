@@ -10,8 +10,9 @@ root mean squares of q in the data's units on the test part, at fractions of the
 period. Nothing inside a run is chosen by the test part. While the method was designed, test results
 of the sets named in `SETS` were visible: its rules (evidence for a group, groups tried again,
 Stribeck friction, the constants of the bands) were settled with them in view, so these sets flatter
-it; other sets are the fair test. The sensor of fourth order, friction over the angle and the
-learned rest were settled by validation errors of `cart_single_pendulum.mat` alone; how bands count
+it; other sets are the fair test. The sensor of fourth order, friction over the angle, the learned
+rest (for each run, too) and friction of the moment were settled by validation errors of
+`cart_single_pendulum.mat` alone; how bands count
 independent windows, by simulated runs and the correlation of validation errors.
 Bands are counted over all windows, and over windows that do not overlap: "within" says that the
 latter share lies in the 99 % binomial interval about what the band claims.
@@ -67,7 +68,7 @@ def parts_of(path: Path) -> dict[str, Trajectories]:
         options = dict(SETS[path.name])
         by_runs = options.pop("by_runs", False)
         split = {} if by_runs else {"split": SPLIT}
-        found = dict(import_measured(path, edges="keep", **split, **options).parts)
+        found = dict(import_measured(path, **split, **options).parts)
         if by_runs:
             runs = found["all"]
             cuts = np.cumsum(np.round(np.array(SPLIT[:2]) * len(runs)).astype(int))
@@ -88,11 +89,10 @@ def measure(path: Path, most: int) -> dict[str, Any]:
     period = characteristic_period(train)
     if period is None:
         raise SystemExit(f"{path}: no period can be found in the training data")
-    bare = {k: x.replace(v=None, p=None) for k, x in parts.items()}
     step = train.time_step
     marks = {name: max(1, round(share * period / step)) for name, share in MARKS.items()}
-    before = with_history(bare["train"], bare["validation"], OBSERVED)
-    whole = with_history(before, bare["test"], OBSERVED)
+    before = with_history(parts["train"], parts["validation"], OBSERVED)
+    whole = with_history(before, parts["test"], OBSERVED)
     longest = int(whole.lengths.max()) - OBSERVED
     ahead = min(max(marks.values()), longest)
     until = marks["0.5 period"]
@@ -101,14 +101,14 @@ def measure(path: Path, most: int) -> dict[str, Any]:
     observed = windows[:, :OBSERVED]
 
     begun, used = time.perf_counter(), time.process_time()
-    model = fit_mechanics(bare["train"], bare["validation"], observe=OBSERVED)
+    model = fit_mechanics(parts["train"], parts["validation"], observe=OBSERVED)
     seconds, used = time.perf_counter() - begun, time.process_time() - used
     forecast = model.forecast(observed, ahead)
     still = np.repeat(_last(observed)[:, None], ahead, axis=1)
     means = {"persistence": still}
     hows = {}
     begun = time.perf_counter()
-    for rival in delay_forecasts(bare["train"], trial, observed, ahead, until):
+    for rival in delay_forecasts(parts["train"], trial, observed, ahead, until):
         means[rival.name], hows[rival.name] = rival.mean, rival.how
     rivals_seconds = time.perf_counter() - begun
     means["mechanics"] = forecast.mean

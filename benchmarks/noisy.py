@@ -7,7 +7,9 @@
 mean squares of q / (pi/2) against the truth over the predicted ones of 128 states. The budget is
 processor time of the whole fit, reconstruction of the training set included. HNN and vanilla
 network learn in the same turns, from smoothed and then reconstructed data. With `--positions` no
-momenta are measured, neither in training nor of the new ones, and 32 positions are seen.
+momenta are measured, neither in training nor of the new ones, and 32 positions are seen. The model
+`true` is the ceiling: the true equations, with parameters and start fitted to what is seen. It
+strays too, because a rotating double pendulum multiplies the error of its first states.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import numpy as np
 
 import dhn
 from dhn.checks import seconds
+from dhn.reproduction.baselines.parametric import fit_system
 from dhn.reproduction.estimators import make_estimator
 
 OBSERVED, POSITIONS, STATES = 16, 32, 128
@@ -27,7 +30,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--noise", default="0.01,0.05", help="shares of each standard deviation")
     parser.add_argument("--starts", default="random", choices=("fixed", "random"))
-    parser.add_argument("--models", nargs="+", default=["dhn"], choices=("dhn", "hnn", "vanilla"))
+    parser.add_argument(
+        "--models", nargs="+", default=["dhn"], choices=("dhn", "hnn", "vanilla", "true")
+    )
     parser.add_argument("--budget", default="60s")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--unannounced", action="store_true", help="the data do not state noise")
@@ -54,16 +59,21 @@ def main() -> None:
             if args.positions:
                 train, seen = train.replace(p=None), seen.replace(p=None)
             for kind in args.models:
-                model = make_estimator(kind, "default", {"seed": seed, "clock": "processor"})
-                model.fit(train, budget=seconds("budget", args.budget))
-                found = model.forecast(seen[:, :observed], STATES - observed)
+                if kind == "true":
+                    fitted = fit_system(seen[:, :observed], "double_pendulum", shooting=True)
+                    found, took = fitted.states(truth.t)[:, :STATES], 0.0
+                else:
+                    model = make_estimator(kind, "default", {"seed": seed, "clock": "processor"})
+                    model.fit(train, budget=seconds("budget", args.budget))
+                    found = model.forecast(seen[:, :observed], STATES - observed)
+                    took = model.record["seconds"]
                 error = ((found.q - truth.q[:, :STATES]) / (np.pi / 2))[:, observed:] ** 2
                 each = error.mean((1, 2))
                 print(
                     f"{kind}, noise {noise:.1%}, {args.starts} starts, "
                     f"{'positions, ' if args.positions else ''}seed {seed}: median "
                     f"{np.median(each):.2e}, mean {each.mean():.2e}, over 1e-2: "
-                    f"{(each > 1e-2).sum()} of {len(each)}; {model.record['seconds']:.0f} s",
+                    f"{(each > 1e-2).sum()} of {len(each)}; {took:.0f} s",
                     flush=True,
                 )
 

@@ -39,7 +39,7 @@ def simulated(count: int, seed: int, momenta: str) -> Trajectories:
     return data.replace(p=data.p / np.abs(data.p).max((1, 2), keepdims=True))
 
 
-def measure(seed: int, steps: int, momenta: str) -> dict[str, float]:
+def measure(seed: int, steps: int, momenta: str, forecasts: list[str]) -> dict[str, float]:
     train, test = (simulated(n, s, momenta) for n, s in ((1000, 2 * seed), (SHOWN, 2 * seed + 1)))
     with tempfile.TemporaryDirectory() as folder:
         found = dhn.DHN("paper", seed=seed).fit(train, steps=steps, directory=folder).trained
@@ -53,10 +53,12 @@ def measure(seed: int, steps: int, momenta: str) -> dict[str, float]:
         for name in ("loss", "equation", "denoising")
     }
     mean["denoising"] /= found.config.denoising_weight
-    for name, data, observe, codes in (
-        ("fit", train[:SHOWN], 8, found.codes[:SHOWN]),
-        ("completion", test, 16, None),
-    ):
+    asked = {
+        "fit": (train[:SHOWN], 8, found.codes[:SHOWN]),
+        "completion": (test, 16, None),
+    }  # fmt: skip
+    for name in forecasts:
+        data, observe, codes = asked[name]
         said = roll_forward(found, data[:, :observe], STATES - observe, codes, seed)
         mean[name] = compare(said, data).summary()["mse"]
     return mean
@@ -67,13 +69,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--steps", type=int, default=115)
     parser.add_argument("--momenta", choices=("mean", "own"), default="mean")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument(
+        "--forecasts", nargs="*", default=["fit", "completion"], choices=("fit", "completion"),
+        help="the codes of a completion take ten minutes",
+    )  # fmt: skip
     args = parser.parse_args()
     rows = []
-    for seed in range(args.seeds):
-        rows.append(measure(seed, args.steps, args.momenta))
+    for seed in range(args.first, args.first + args.seeds):
+        rows.append(measure(seed, args.steps, args.momenta, args.forecasts))
         print(f"seed {seed}: " + ", ".join(f"{k} {v:.3g}" for k, v in rows[-1].items()), flush=True)
-    for name, theirs in AUTHORS.items():
-        ours = [row[name] for row in rows]
+    for name in rows[0]:
+        ours, theirs = [row[name] for row in rows], AUTHORS[name]
         print(f"{name:10} {min(ours):.3g} to {max(ours):.3g}, authors' {theirs:.3g}")
 
 

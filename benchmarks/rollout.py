@@ -16,6 +16,7 @@ import numpy as np
 import dhn
 from cases import CONTEXT, paper_sized, states
 from dhn.models.dhn import DHNModel
+from dhn.models.registry import draw_weights
 from dhn.reconstruct.forecast import forecast
 from timing import arguments, interleaved, report
 
@@ -51,7 +52,7 @@ def measure_default(train_steps: int, seconds: float) -> dict:
 
 
 def measure_transformer(seconds: float) -> dict:
-    model = DHNModel.build(paper_sized(2), CONTEXT, jr.key(0))
+    model = draw_weights(DHNModel, paper_sized(2), CONTEXT, jr.key(0))
     codes = np.zeros((TRAJECTORIES, model.latent_size), np.float32)
     observed = states(TRAJECTORIES, OBSERVED)
     best = interleaved(

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, sync_playwright
 import dhn
 from dhn.estimator.pretrained import draw
 from dhn.explorer import write_explorer
+from pictures import shrink
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -61,6 +62,7 @@ def main(folder: Path) -> None:
             act(page)
             page.wait_for_timeout(500)
             page.screenshot(path=DOCS / picture)
+            shrink(DOCS / picture)
         browser.close()
 
 

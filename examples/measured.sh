@@ -26,7 +26,7 @@ rows = np.delete(rows, np.r_[1500:1540, 4000:4030], axis=0)
 np.savetxt(sys.argv[1], rows, delimiter=",", header="time [s], angle [deg]", fmt="%.4f")
 PYTHON
 
-# 2. Import: onto a grid, velocities from angles, the last part kept for the test.
+# 2. Import: onto a grid, the last part kept for the test.
 run dhn import "$out/swing.csv" --q theta=angle --dt 0.04 --split 0.6,0.2,0.2 \
   -o "$out/swing.npz"
 

@@ -3,10 +3,14 @@
 import math
 import operator
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dhn.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}  # seconds
 LARGEST = 2**63 - 1
@@ -44,6 +48,43 @@ def seconds(name: str, value: Any) -> float:
             f"got {_short(value)}."
         )
     return found
+
+
+def mapping(name: str, value: Any) -> dict[Any, Any]:
+    """`value` as a dict, if it maps names to values."""
+    if not isinstance(value, Mapping):
+        raise UserError(f"{name} must map names to values; got {_short(value)}.")
+    return dict(value)
+
+
+def sequence(name: str, value: Any) -> tuple[Any, ...]:
+    """`value` as a tuple, if it is a sequence that is not one text."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise UserError(f"{name} must be a sequence, such as a tuple; got {_short(value)}.")
+    return tuple(value)
+
+
+def numbers(name: str, value: Any) -> "np.ndarray":
+    """`value` as float64, or a `UserError` that names it."""
+    import numpy as np  # which commands do without until they need it
+
+    if np.ma.isMaskedArray(value):
+        value = np.ma.filled(value.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            array = np.asarray(value, dtype=np.float64) if array.dtype.kind == "O" else None
+    except (ValueError, TypeError) as error:
+        hint = (
+            " Arrays of unequal length: use Trajectories.from_list."
+            if "inhomogeneous" in str(error)
+            else ""
+        )
+        raise UserError(f"{name} must be an array of real numbers.{hint}") from None
+    if array is None:
+        kind = np.asarray(value).dtype
+        raise UserError(f"{name} must be an array of real numbers; got values of type {kind}.")
+    return np.asarray(array, dtype=np.float64)
 
 
 def as_path(value: Any) -> Path:

@@ -50,7 +50,8 @@ def first_mistake(error: "pydantic.ValidationError", name: str | None = None) ->
         `steps should be greater than 0, got -1.`, or the sentence of a check of our own.
     """
     first = error.errors(include_url=False)[0]
-    name = name or ".".join(str(x).rstrip("_") for x in first["loc"])
+    # Pydantic names the kinds of a union as well, such as `tuple[float, ...]`.
+    name = name or ".".join(str(x).rstrip("_") for x in first["loc"] if "[" not in str(x))
     if first["type"] == "value_error":
         sentence = first["msg"].removeprefix("Value error, ")
         return f"{name} {sentence}" if first["loc"] else sentence

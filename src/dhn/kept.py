@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, final
 
@@ -117,7 +117,13 @@ def _circumstances() -> tuple[str, ...]:
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         source.update(path.read_bytes())
     names = ("jax", "jaxlib", "equinox", "diffrax", "numpy")
-    return (*map(version, names), source.hexdigest())
+    return (*map(_version, names), source.hexdigest())
+
+
+def _version(name: str) -> str:
+    """As `importlib.metadata.version`, which reads a whole description first: 0.02 s for each."""
+    head = (distribution(name).read_text("METADATA") or "").partition("\n\n")[0]
+    return next(line for line in head.splitlines() if line.startswith("Version:"))
 
 
 def _trace(function: Callable, shapes: list[Any]) -> bytes:

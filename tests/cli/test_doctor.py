@@ -1,6 +1,7 @@
 """`dhn doctor` states what is here, and does not hide what does not work."""
 
 import json
+import os
 
 import pytest
 
@@ -13,7 +14,14 @@ def test_a_self_test_that_hangs_is_ended_and_named(capsys):
     shown = capsys.readouterr().out
     assert "FAILED: did not finish within 0.01 s" in shown
     assert "Something is wrong" in shown
-    assert "GPU" in shown and "none that JAX can use" in shown
+    assert "GPU" in shown and "none that JAX can use\n" in shown
+
+
+def test_a_gpu_without_its_extra_is_told_apart_from_none(capsys, tmp_path, monkeypatch):
+    (tmp_path / "nvidia-smi").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    main(["doctor", "--timeout", "0.01"])
+    assert 'there is an NVIDIA driver: pip install "dhn[cuda]"' in capsys.readouterr().out
 
 
 @pytest.mark.slow

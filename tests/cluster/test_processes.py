@@ -171,6 +171,16 @@ def test_a_killed_process_ends_the_other_with_one_line(data, tmp_path, killed):
 
 @pytest.mark.slow
 @pytest.mark.cluster
+def test_a_process_that_never_comes_ends_the_other_with_one_line(data, tmp_path):
+    processes = start(data, tmp_path / "run", 20)
+    processes[1].send_signal(signal.SIGKILL)
+    code, _, errors = finish(processes)[0]
+    (line,) = errors.splitlines()
+    assert code == 1 and "start all of them again as before; nothing was saved yet" in line
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
 def test_a_signal_to_one_process_saves_and_ends_both(data, tmp_path):
     run = tmp_path / "run"
     processes = start(data, run, 100_000)

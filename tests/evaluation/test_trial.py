@@ -5,7 +5,7 @@ import pytest
 
 import dhn
 from dhn.evaluation.rivals import linear_model, rivals
-from dhn.evaluation.trial import horizons, marks, try_out, windows
+from dhn.evaluation.trial import horizons, marks, try_out, windows, with_past
 from dhn.trajectories import Trajectories
 from dhn.trajectories.period import characteristic_period, oscillation_period, turnover_time
 
@@ -60,7 +60,10 @@ def test_periods():
     q = (3 * t)[None, :, None]
     wheel = Trajectories(q=q, v=np.full_like(q, 3.0), t=t, angles=(True,))
     assert characteristic_period(wheel) == pytest.approx(2 * np.pi / 3, rel=0.02)
-    assert turnover_time(data.replace(p=data.v, v=None)) is None
+    # Without velocities the speed follows from changes of position.
+    assert turnover_time(data.replace(p=data.v, v=None)) == pytest.approx(PERIOD, rel=0.05)
+    bare = Trajectories(q=q, p=q, t=t, angles=(True,))
+    assert characteristic_period(bare) == pytest.approx(2 * np.pi / 3, rel=0.02)
 
 
 def test_the_linear_rival_learns_from_train_and_is_chosen_on_validation():
@@ -75,6 +78,16 @@ def test_the_linear_rival_learns_from_train_and_is_chosen_on_validation():
     again = linear_model(truth[:5, :24], 31, train, validation)
     assert again is not None
     np.testing.assert_array_equal(again.operator, chosen.operator)
+
+
+def test_short_parts_begin_with_the_end_of_the_parts_before_them():
+    run = damped(80)
+    train, validation, test = run[:, :50], run[:, 50:65], run[:, 65:]
+    found = with_past(test, train, validation, 32)
+    np.testing.assert_array_equal(found.q, run.q[:, 33:])
+    np.testing.assert_allclose(found.times, run.times[:, 33:])
+    assert with_past(damped(40, start=50.0), train, validation, 32).states == 40  # another run
+    assert with_past(test, None, None, 32) is test
 
 
 @pytest.fixture(scope="module")

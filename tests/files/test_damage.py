@@ -298,9 +298,7 @@ ENTRIES = {
     "read": read,
     "import": import_measured,
     "columns": lambda x: import_measured(x, time="t", q="q"),
-    "own times": lambda x: import_measured(
-        x, time="1", q="2", positions_only=True, keep_times=True
-    ),
+    "own times": lambda x: import_measured(x, time="1", q="2"),
     "markers": lambda x: import_measured(x, rate=1, markers=("1", "2"), pivot="fit"),
 }
 

@@ -99,7 +99,7 @@ def test_a_saved_model_is_the_same(fitted, pendulum):
     )
     assert again.describe() == fitted.describe()
     json.dumps(again.describe())
-    with pytest.raises(UserError, match=r"format 3 was expected; got 0\. Fit it again"):
+    with pytest.raises(UserError, match=r"format 4 was expected; got 0\. Fit it again"):
         MechanicalModel.from_arrays(fitted.to_arrays(), metadata | {"format": 0})
 
 

@@ -44,7 +44,7 @@ def test_bands_grow_with_the_amplitude_but_not_the_sensor_noise():
     shape = (2, 1, 1)
     found = Forecasts(
         np.zeros(shape), np.full(shape, 5.0), np.full(shape, 1.0), np.array([1.0, 0.5]),
-        np.zeros(shape),
+        np.zeros(shape), np.zeros(2, bool),
     )  # fmt: skip
     sd = bands.spread(found)
     np.testing.assert_allclose(sd.ravel(), np.sqrt([5.0, 2.0]))

@@ -71,3 +71,24 @@ def test_where_formulas_suffice_no_rest_is_looked_for():
     data = swing(lambda q, v: 0.0, 500, 0.05, 1)
     model = fit_mechanics(data[:, :400], data[:, 400:], groups=("learned rest",))
     assert model.groups == () and said(model).startswith("learned rest: not tried")
+
+
+@pytest.mark.slow
+def test_systems_that_differ_have_a_rest_of_their_own():
+    runs = [swing(lambda q, v, k=k: k * np.sin(3 * q), 700, 0.05, 2) for k in (0.05, -0.05)]
+    data = Trajectories.from_list(
+        [x.q[0] for x in runs], runs[0].times[0], angles=(True,), ids=("a", "b")
+    )
+    train, validation, test = data[:, :450], data[:, 450:560], data[:, 560:]
+    plain, found = (
+        fit_mechanics(train, validation, groups=x, systems="each") for x in ((), ("learned rest",))
+    )
+    kept = [x.name for x in found.stages if x.kept]
+    assert kept[-1] == "learned rest of each run"
+    weights = found.mechanics.theta[:, found.mechanics.layout.slices["rest"]]
+    assert not np.allclose(*weights)
+    errors = [
+        np.sqrt(((x.forecast(test[:, :32], 60).mean - test.q[:, 32:92]) ** 2).mean())
+        for x in (plain, found)
+    ]
+    assert errors[1] < 0.5 * errors[0]

@@ -13,9 +13,7 @@ from dhn.files.foreign import import_measured
 @pytest.mark.slow
 def test_an_arm_with_dry_friction_recorded_to_a_hundredth(tmp_path):
     path = write(tmp_path / "arm.csv", "t [s],angle [rad]", rotary_arm(3))
-    parts = import_measured(
-        path, q="theta=angle", angles="all", positions_only=True, split=(0.7, 0.15, 0.15)
-    ).parts
+    parts = import_measured(path, q="theta=angle", angles="all", split=(0.7, 0.15, 0.15)).parts
     model = dhn.Mechanics().fit(parts["train"], validation=parts["validation"])
     friction = {x["term"]: x["value"] for x in model.physics()["systems"][0]["friction"]}
     assert friction["dry"] == pytest.approx(0.25, rel=0.1)

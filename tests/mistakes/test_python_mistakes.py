@@ -50,6 +50,10 @@ def _fresh() -> dhn.DHN:
     return dhn.DHN(width=8, depth=1, latent_size=2, validation=0.0)
 
 
+def _system(**changes) -> dhn.System:
+    return dhn.System(**{"name": "s", "coordinates": ("x",), "hamiltonian": max, **changes})
+
+
 def _without_momenta(path: str) -> dhn.Trajectories:
     return dhn.read(path).replace(p=None)
 
@@ -234,6 +238,52 @@ OTHERS = [
     (lambda w: check_held_out(w.data, w.data.resample(2)), "time step 0.2 instead of 0.1"),
     (lambda w: whole("n", 3, most=2), "n must be at most 2; got 3"),
     (lambda w: seconds("budget", "5 minutes"), "text such as 90s, 5m or 1h; got '5 minutes'"),
+    (lambda w: w.network.track(noise="a"), "noise must be an array of real numbers"),
+    (lambda w: w.network.track(noise=-np.ones((2, 1))), "zero or above"),
+    (lambda w: w.network.track().update("a", 1.0), "t must be an array of real numbers"),
+    (lambda w: w.network.track().update(np.inf, 1.0), "times must increase; got inf"),
+    (lambda w: w.network.track().update(0.0, "a"), "q must be an array of real numbers"),
+    (lambda w: w.network.track().update(0.0, [1.0, 2.0]), r"q must have shape \(1,\); got \(2,\)"),
+    (lambda w: w.network.track().update(0.0, np.nan), "tracking begins with a measurement"),
+    (lambda w: w.network.track().update(0.0, 1e300), "times as large as in training"),
+    (lambda w: w.network.track().update(0.0, 1.0, "p"), "p must be an array of real numbers"),
+    (lambda w: w.network.track().update(0.0, 1.0, noise="a"), "noise must be an array"),
+    (lambda w: w.network.denoise(w.data, noise=np.full((2, 1), 1e300)), "the noise of these data"),
+    (lambda w: w.mechanics.denoise(w.runs, noise=np.ones((2, 1))), "the noise of their sensor"),
+    (lambda w: _fresh().fit(w.data, start=3), "can begin with a trained network; got int"),
+    (lambda w: _fresh().fit(w.data, start="run"), "can begin with a trained network; got str"),
+    (lambda w: dhn.Mechanics("single_pendulum", params=3), "params must map names to values"),
+    (lambda w: dhn.write(w.data, "pipe.npz"), "pipe.npz is a device or pipe"),
+    (lambda w: w.data.replace(names=3), "names must be a sequence, such as a tuple; got 3"),
+    (lambda w: w.data.replace(ids=3), "ids must be a sequence"),
+    (lambda w: w.data.replace(angles=3), "angles must be a sequence"),
+    (lambda w: w.data.replace(code_group=3), "code_group must be a sequence"),
+    (lambda w: w.data.replace(params=3), "params must map names to values; got 3"),
+    (lambda w: w.data.replace(units=3), "units must map names to values"),
+    (lambda w: w.data.replace(meta=3), "meta must map names to values"),
+    (lambda w: w.data.replace(q_quantiles=3), "q_quantiles must map names to values"),
+    (lambda w: w.data.replace(zz=1), "Trajectories have no field 'zz'"),
+    (lambda w: w.data.split((0.5, 0.5), seed=0.5), "seed must be a whole number"),
+    (lambda w: w.data.split("half", seed=0), "the parts of a split must be a sequence"),
+    (lambda w: w.data.split(("a", "b"), seed=0), "the parts of a split must be positive numbers"),
+    (lambda w: dhn.Trajectories.concatenate(3), "parts must be a sequence"),
+    (lambda w: dhn.Trajectories.concatenate([3]), "only Trajectories can be joined; got int"),
+    (lambda w: dhn.from_dataframe("t,q"), "expected a pandas DataFrame; got str"),
+    (lambda w: _system(coordinates=3), "coordinates must be a sequence"),
+    (lambda w: _system(coordinates=(1, 2)), "needs names of coordinates, as text"),
+    (lambda w: _system(angles=3), "angles must be a sequence"),
+    (lambda w: _system(params=3), "params must map names to values"),
+    (lambda w: _system(units=3), "units must map names to values"),
+    (lambda w: _system(invariants={"I": 3}), "'I' of system 's' must be a function of .*; got 3"),
+    (
+        lambda w: _system(hamiltonian=3),
+        "'hamiltonian' of system 's' must be a function of .*; got 3",
+    ),
+    (lambda w: _system(time_step="a"), "time_step must be an array of real numbers"),
+    (lambda w: _system(time_step=np.inf), "needs a finite time_step > 0; got inf"),
+    (lambda w: _system(steps=1.5), "steps must be a whole number of at least 1; got 1.5"),
+    (lambda w: dhn.get_system("mass_spring").energy("a", "b"), "q must be an array of real numb"),
+    (lambda w: dhn.get_system("mass_spring").energy([1.0], [1.0], 3), "params must map names"),
     (lambda w: as_path(3), "expected the name of a file or folder; got 3"),
 ]
 

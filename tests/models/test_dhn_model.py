@@ -28,6 +28,7 @@ from dhn.models import (
     WindowShape,
 )
 from dhn.models.damping import LearnedDamping, NoDamping
+from dhn.models.registry import draw_weights
 
 CONTEXT = ModelContext(2, 0.1, (False, False), (1.0, 1.0), (0.1, 0.2, 0.4, 0.8))
 SMALL = NetworkConfig(width=8, depth=1)
@@ -236,17 +237,17 @@ def test_building_follows_the_configuration_and_the_key():
     config = DHNConfig(
         block_size=2, linked=False, network=SMALL, spacings=(2, 1), damping="learned"
     )
-    model = DHNModel.build(config, CONTEXT, jr.key(0))
+    model = draw_weights(DHNModel, config, CONTEXT, jr.key(0))
     assert [stage.spacing for stage in model.stages] == [2, 1]
     assert [stage.spec.time_step for stage in model.stages] == [0.2, 0.1]
     assert [stage.scale for stage in model.stages] == [0.2, 0.1], "the change over each one's lag"
     assert all(isinstance(stage.damping, LearnedDamping) for stage in model.stages)
     networks = [h.network.readout for s in model.stages for h in (s.right, s.left)]
     assert len({tuple(np.asarray(x)) for x in networks}) == 4, "no two alike"
-    again = DHNModel.build(config, CONTEXT, jr.key(0))
+    again = draw_weights(DHNModel, config, CONTEXT, jr.key(0))
     for a, b in zip(jax.tree.leaves(model), jax.tree.leaves(again), strict=True):
         np.testing.assert_array_equal(a, b)
-    linked = DHNModel.build(DHNConfig(network=SMALL), CONTEXT, jr.key(0)).stages[0]
+    linked = draw_weights(DHNModel, DHNConfig(network=SMALL), CONTEXT, jr.key(0)).stages[0]
     assert isinstance(linked, LinkedStage) and isinstance(linked.damping, NoDamping)
 
 

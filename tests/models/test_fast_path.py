@@ -16,6 +16,7 @@ from dhn.blocks import NoiseLevel, StateBlock
 from dhn.models.config import DHNConfig, NetworkConfig
 from dhn.models.contract import ModelContext
 from dhn.models.dhn import DHNModel
+from dhn.models.registry import draw_weights
 from dhn.training.step import loss_and_gradient
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -40,7 +41,7 @@ def make(block_size, layer_norm):
         latent_size=5,
         network=network,
     )
-    model = DHNModel.build(config, CONTEXT, jr.key(0))
+    model = draw_weights(DHNModel, config, CONTEXT, jr.key(0))
     keys = jr.split(jr.key(1), 3)
     shape = (N, model.window_shapes[0].length, 2)
     window = StateBlock(jr.normal(keys[0], shape), jr.normal(keys[1], shape))
@@ -107,7 +108,7 @@ def test_training_gradients_equal_the_plain_version_in_single_precision():
 def test_chunks_add_up_to_the_whole_batch():
     """Without noise nothing is drawn, so chunking may change round-off only."""
     config = DHNConfig(network=NetworkConfig(width=8, depth=1), latent_size=5)
-    model = DHNModel.build(config, CONTEXT, jr.key(0))
+    model = draw_weights(DHNModel, config, CONTEXT, jr.key(0))
     _, windows, codes = make(1, False)
     run = eqx.filter_jit(loss_and_gradient)
     whole = run(model, windows, codes, jr.key(2), 0)
@@ -136,7 +137,7 @@ def test_fresh_weights_are_one_program():
     config = DHNConfig(network=NetworkConfig(width=9, depth=1), latent_size=3)
     key = jr.key(0)
     with compilations() as names:
-        DHNModel.build(config, CONTEXT, key)
+        draw_weights(DHNModel, config, CONTEXT, key)
     assert len(names) == 1, names
 
 

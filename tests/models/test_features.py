@@ -9,6 +9,7 @@ from exact_oscillator import cast
 from dhn.blocks import NoiseLevel
 from dhn.models import DHNConfig, DHNModel, ModelContext, NetworkConfig
 from dhn.models.networks.features import StateFeatures
+from dhn.models.registry import draw_weights
 
 UNIT = 0.7
 """Scaled units per radian of the first coordinate, an angle; the second is a length."""
@@ -75,5 +76,5 @@ def test_only_angles_are_made_periodic_and_only_on_request():
     context = ModelContext(2, 0.1, (True, False), (UNIT, 2.0), (0.5,))
     for angles, periods in (("periodic", (UNIT, None)), ("raw", (None, None))):
         config = DHNConfig(angles=angles, network=NetworkConfig(width=4, depth=1))
-        model = DHNModel.build(config, context, jax.random.key(0))
+        model = draw_weights(DHNModel, config, context, jax.random.key(0))
         assert model.stages[0].right.network.features.periods == periods

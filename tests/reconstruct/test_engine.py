@@ -8,11 +8,13 @@ import pytest
 from tests.reconstruct.oscillator import TIME_STEP, exact_model, exact_states, prior
 
 from dhn.codes.autodecode import CodePrior
-from dhn.reconstruct.engine import reconstruct, refine
+from dhn.reconstruct.engine import most_probable, reconstruct, refine
 from dhn.reconstruct.guess import Examples, bridges
-from dhn.reconstruct.job import padded_length
+from dhn.reconstruct.job import Found, better_of, padded_length
 from dhn.reconstruct.knowledge import EXACT, Knowledge
 from dhn.reconstruct.posterior import Result
+from dhn.reconstruct.question import Question, interpolate_path, nothing_between
+from dhn.reconstruct.smoother import CodeGaussian, Frame, covariances
 
 STATES = 33
 rng = np.random.default_rng(0)
@@ -239,6 +241,51 @@ def test_samples_have_the_claimed_spread():
     found = reconstruct(knowledge(), values, seen, noise, draws=200, seed=1)
     ratio = found.draws.std(0)[:, 8:] / found.deviation[:, 8:]
     assert abs(np.mean(ratio) - 1) < 0.1
+
+
+def test_beyond_the_last_measurement_the_path_is_the_models_own():
+    """Not that of one more linear step, which the covariances are computed by."""
+    values = truth() + 0.05 * np.random.default_rng(6).normal(size=(6, STATES, 2))
+    question = (values, mask("first 8 states"), np.full(values.shape, 0.05))
+    found = reconstruct(knowledge(), *question)
+    rolled, _, _ = most_probable(knowledge(), *question)
+    np.testing.assert_array_equal(found.states[:, 8:], rolled[:, 8:])
+
+
+def test_a_measurement_between_two_states_moves_both():
+    """With nothing else known: their straight line goes through it, by the smallest move."""
+    states, interval, fraction = truth()[:1, :6], 2, 0.25
+    with jax.enable_x64(True):
+        between = nothing_between(1, 6, 2)._replace(
+            values=np.full((1, 5, 1, 2), 0.5),
+            weight=np.zeros((1, 5, 1, 2)),
+            fraction=np.full((1, 5, 1), fraction),
+        )
+        between.weight[0, interval, 0, 0] = 1.0
+        path = interpolate_path(states, between.fraction)
+        miss = 0.5 - float(path[0, interval, 0, 0])
+        nothing = np.zeros(states.shape)
+        question = Question(nothing, nothing, states, np.array([6]), between)
+        frame, code = Frame(np.zeros(1), np.eye(1)), np.zeros((1, 1))
+        weightless = np.full(1, 1e9)  # the model's error
+        gaussian = CodeGaussian(np.zeros((1, 1)), np.eye(1)[None])
+        arrays = jax.device_put((question, states, code, frame, gaussian, weightless))
+        moved = np.asarray(covariances(exact_model(), *arrays)[0]) - states
+    expected = np.zeros(states.shape)
+    left, right = 1 - fraction, fraction
+    expected[0, interval, 0] = left * miss / (left**2 + right**2)
+    expected[0, interval + 1, 0] = right * miss / (left**2 + right**2)
+    np.testing.assert_allclose(moved, expected, atol=1e-5)
+
+
+def test_of_two_paths_the_one_that_fits_better_is_kept():
+    def path(*misfits):
+        misfit = np.array(misfits)
+        return Found(*(misfit.reshape(-1, *[1] * k) for k in (2, 1, 0, 0, 2, 0, 0)))
+
+    found = better_of(path(1.0, 2.0, 3.0), np.array([0, 2]), path(4.0, 2.5))
+    np.testing.assert_array_equal(found.misfit, [1.0, 2.0, 2.5])
+    np.testing.assert_array_equal(found.states.ravel(), [1.0, 2.0, 2.5])
 
 
 def test_few_lengths_are_compiled():

@@ -10,6 +10,7 @@ from dhn.blocks import StateBlock
 from dhn.codes.autodecode import autodecode
 from dhn.errors import UserError
 from dhn.reconstruct.forecast import forecast
+from dhn.reconstruct.job import double
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +89,9 @@ def test_the_posterior_of_a_code_is_cautious():
     # Neighbouring residuals share a noisy state with opposite signs, so errors cancel in part,
     # which the posterior does not know: it is cautious, by a factor below the number of terms.
     assert 1.0 < claimed / scatter < 6.0
+
+
+def test_a_platform_without_double_precision_is_refused(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "METAL")
+    with pytest.raises(UserError, match="'metal' does not have; run it on the processor"):
+        double(exact_model())

@@ -8,7 +8,8 @@ from dhn.errors import UserError
 from dhn.evaluation.metrics import energy
 from dhn.reproduction.peers.experiment import summary
 from dhn.reproduction.peers.rivals import RIVALS, fit_rival
-from dhn.reproduction.peers.settings import SETTINGS, absolute_errors
+from dhn.reproduction.peers.settings import SETTINGS, absolute_errors, circular_starts
+from dhn.systems import get_system
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +58,9 @@ def test_energies_of_the_spring(tasks):
 
 
 def test_three_bodies_start_on_a_circle_around_their_centre():
-    train = SETTINGS["ghnn_three_body"].make(0).train
-    place = train.q[:, 0].reshape(-1, 3, 2)
+    starts = circular_starts(5000, np.random.default_rng(0), common=True)
+    names = get_system("three_body").coordinates
+    place = np.stack([starts[name] for name in names], axis=-1).reshape(-1, 3, 2)
     assert np.allclose(place.mean(1), 0, atol=1e-12)
     radius = np.linalg.norm(place, axis=-1)
     assert np.allclose(radius, radius[:, :1])

@@ -7,6 +7,7 @@ import pytest
 
 from dhn.errors import UserError
 from dhn.systems import SYSTEMS, System, get_system, n_pendulum, register, simulate
+from dhn.systems.registry import system_title
 
 
 def relativistic(name="relativistic"):
@@ -49,6 +50,18 @@ def test_velocities_and_momenta_invert_each_other_from_either_function():
     np.testing.assert_allclose(one, other, rtol=1e-11)
     rates = [np.stack(s.derivatives(q, one, c)) for s in (by_lagrangian, by_hamiltonian)]
     np.testing.assert_allclose(*rates, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name, title",
+    {
+        "henon_heiles": "Hénon–Heiles system",
+        "double_pendulum": "Double pendulum",
+        "somebody's_own": "Somebody's own",
+    }.items(),
+)
+def test_what_headings_call_a_system(name, title):
+    assert system_title(name) == title
 
 
 def test_a_users_system_works_wherever_a_name_does():
@@ -131,7 +144,7 @@ ERRORS = {
     ),
     "time step": (
         lambda: System(name="s", coordinates=("x",), lagrangian=max, time_step=0.0),
-        r"time_step > 0 and steps >= 1; got time_step=0.0",
+        r"needs a finite time_step > 0; got 0.0",
     ),
     "shapes differ": (
         lambda: get_system("double_pendulum").energy(np.zeros((3, 2)), np.zeros((4, 2))),

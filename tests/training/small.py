@@ -4,6 +4,7 @@ import jax
 import numpy as np
 
 from dhn.models import DHNConfig, DHNModel, NetworkConfig
+from dhn.models.registry import draw_weights
 from dhn.training.config import TrainingConfig
 from dhn.training.devices import Devices
 from dhn.training.prepare import bucket, make_context, place_states, prepare, scaled_part
@@ -33,7 +34,11 @@ def problem(data: Trajectories | None = None, config: DHNConfig = SMALL, seed: i
     """`(model, data, scaler)`, the first arguments of `fit`."""
     data = oscillators() if data is None else data
     scaler = Scaler.fit(data)
-    return DHNModel.build(config, make_context(data, scaler), jax.random.key(seed)), data, scaler
+    return (
+        draw_weights(DHNModel, config, make_context(data, scaler), jax.random.key(seed)),
+        data,
+        scaler,
+    )
 
 
 def prepared(data: Trajectories, scaler: Scaler, shapes, precision="float32", usable=None):

@@ -8,6 +8,7 @@ import optax
 import pytest
 
 from dhn.models import DHNConfig, DHNModel, ModelContext, NetworkConfig
+from dhn.models.registry import draw_weights
 from dhn.training.config import TrainingConfig
 from dhn.training.step import make_optimiser
 
@@ -46,7 +47,7 @@ def test_the_input_embedding_goes_to_adam_at_every_block_size(block_size):
     network = NetworkConfig(width=16, depth=1)
     config = DHNConfig(block_size=block_size, network=network, latent_size=8)
     context = ModelContext(2, 0.1, (False, False), (1.0, 1.0), (0.1,))
-    model = DHNModel.build(config, context, jax.random.key(0))
+    model = draw_weights(DHNModel, config, context, jax.random.key(0))
     weights = eqx.filter(model, eqx.is_inexact_array)
     draw = np.random.default_rng(0)
     gradients = jax.tree.map(lambda x: jnp.asarray(draw.normal(size=x.shape), x.dtype), weights)

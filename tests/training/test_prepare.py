@@ -6,6 +6,7 @@ from small import oscillators, prepared
 
 from dhn.errors import UserError
 from dhn.models import DHNConfig, DHNModel, NetworkConfig, WindowShape
+from dhn.models.registry import draw_weights
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import fit
 from dhn.training.prepare import bucket, make_context, typical_changes
@@ -116,7 +117,8 @@ def test_segments_that_share_a_code_train_one_row():
     data = oscillators()
     data = data.replace(code_group=("all",) * len(data))
     scaler = Scaler.fit(data)
-    model = DHNModel.build(
+    model = draw_weights(
+        DHNModel,
         DHNConfig(network=NetworkConfig(width=8, depth=1), latent_size=2),
         make_context(data, scaler),
         jr.key(0),

@@ -68,6 +68,11 @@ def named_values(words: Sequence[str], flag: str) -> dict[str, Any]:
     for name, text in found.items():
         with contextlib.suppress(ValueError):
             found[name] = json.loads(text)
+    for name in ("seed", "preset"):
+        if name in found:
+            raise UserError(
+                f"the {name} has an option of its own: use --{name} instead of {flag} {name}=..."
+            )
     return found
 
 

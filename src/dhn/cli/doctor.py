@@ -22,6 +22,8 @@ EXTRAS = (
 )
 """Optional; their absence is stated."""
 
+CUDA = ', though there is an NVIDIA driver: pip install "dhn[cuda]"'
+
 
 @final
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +46,7 @@ def run(args: Arguments) -> Result:
     """Gather the facts, then run the self-test."""
     import os
     import platform
+    import shutil
 
     from dhn.cli.asking import use_cache
 
@@ -51,6 +54,7 @@ def run(args: Arguments) -> Result:
     import jax
 
     devices = [f"{x.platform}: {x.device_kind}" for x in jax.devices()]
+    gpu = any(x.platform in ("gpu", "cuda", "rocm") for x in jax.devices())
     cache = jax.config.values.get("jax_compilation_cache_dir")
     test = _self_test(args.timeout, args.seed)
     found = {
@@ -59,7 +63,8 @@ def run(args: Arguments) -> Result:
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "devices": devices,
-        "gpu": any(x.platform in ("gpu", "cuda", "rocm") for x in jax.devices()),
+        "gpu": gpu,
+        "advice": "" if gpu or shutil.which("nvidia-smi") is None else CUDA,
         "cache": {"folder": str(cache), "megabytes": disk_size(Path(str(cache))) / 1e6},
         "self_test": test,
         "healthy": all(step["ok"] for step in test),
@@ -112,7 +117,7 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
         "optional": listed(found["optional"]),
         "platform": f"{found['platform']}, {found['cores']} cores",
         "devices": ", ".join(found["devices"]),
-        "GPU": "yes" if found["gpu"] else "none that JAX can use",
+        "GPU": "yes" if found["gpu"] else f"none that JAX can use{found['advice']}",
         "cache": f"{cache['folder']} ({cache['megabytes']:.1f} MB)",
     }
     for step in found["self_test"]:

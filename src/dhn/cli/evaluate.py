@@ -55,13 +55,15 @@ def run(args: Arguments) -> Result:
 
     from dhn.cli.sources import recall
     from dhn.cli.waiting import waiting
-    from dhn.evaluation.trial import horizons, try_out
+    from dhn.evaluation.trial import horizons, try_out, with_past
     from dhn.evaluation.uncertainty import coverage, crps
     from dhn.reports.verdict import warning
 
     if args.plot is not None:
         check_output(args.plot, inputs=(args.data,), endings=PICTURES)
     model, data = open_run(args.run, args.data)
+    train, validation = (recall(model, args.run, part) for part in ("train", "validation"))
+    data = with_past(data, train, validation, args.observe)
     if data.q.shape[1] <= args.observe:
         raise UserError(
             f"--observe {args.observe} leaves nothing to predict: the trajectories of "
@@ -70,10 +72,8 @@ def run(args: Arguments) -> Result:
     start = time.perf_counter()
     with waiting("forecasting, beside rivals", enabled=not args.json):
         trial = try_out(
-            model, data,
-            train=recall(model, args.run, "train"),
-            validation=recall(model, args.run, "validation"),
-            observe=args.observe, ahead=args.ahead, most=MOST,
+            model, data, train=train, validation=validation, observe=args.observe,
+            ahead=args.ahead, most=MOST,
         )  # fmt: skip
     elapsed = time.perf_counter() - start
     found, metrics, still = trial.prediction, trial.metrics, trial.others[0].metrics

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, final
 
 import tyro
 
-from dhn.cli.arguments import Json, Output, Seed, named
+from dhn.cli.arguments import Json, Output, Seed
 from dhn.cli.outputs import check_output, refuse_same, refuse_twice
 from dhn.cli.result import Console, Result
 
@@ -23,16 +23,16 @@ Flag = tyro.conf.FlagCreatePairsOff[bool]
 @final
 @dataclasses.dataclass(frozen=True)
 class Arguments:
-    """Turn measured files (text, CSV, .mat, ...) into trajectories on a uniform grid.
+    """Turn measured files (text, CSV, .mat, ...) into trajectories.
 
     Columns go by name or by position from 1; in .mat files by variable, `Y:2` being the second
-    row of Y and `Y_*` all variables that begin so. Several files are several trials. Positions at
-    their own times, as a mechanical model takes them: --positions-only --keep-times.
+    row of Y and `Y_*` all variables that begin so. Several files are several trials. Nothing is
+    computed from the measurements: velocities and momenta are there only if they were measured.
 
-    Example: dhn import run1.csv run2.csv --time t --q theta1,theta2 --v w1,w2 -o data.npz
+    Example: dhn import run1.csv run2.csv --time t --q theta1,theta2 --angles all -o data.npz
 
     Example: dhn import film.csv --markers 1,2,3,4,5,6 --y-down --rate 400 --dt 0.01
-    --segment 128 --hop 64 --split 0.7,0.15,0.15 -o film.npz
+    --split 0.7,0.15,0.15 -o film.npz
     """
 
     files: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FILE...")]
@@ -43,7 +43,7 @@ class Arguments:
     q: Columns = None
     """Columns of the coordinates; NAME=COLUMN renames."""
     v: Columns = None
-    """Columns of the velocities; without them they are computed from the coordinates."""
+    """Columns of the velocities, where they are measured."""
     p: Columns = None
     """Columns of the momenta, where they are measured."""
     trial: Column = None
@@ -72,27 +72,10 @@ class Arguments:
     """Leave angles as they are instead of making them continuous."""
     missing: Numbers = None
     """Numbers that mean "not measured", such as -9999 (write --missing=-9999)."""
-    mass: Annotated[str | None, tyro.conf.arg(metavar="NUMBER,...|fit")] = None
-    """Masses, one a coordinate, or a mass matrix row by row: p = M v; `fit` reads the ratios of
-    masses that pull on each other off their motion."""
-    system: Annotated[str | None, tyro.conf.arg(metavar="SYSTEM")] = None
-    """System whose Lagrangian turns velocities into momenta: a name or path/to/file.py:name."""
-    param: Annotated[
-        tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
-    ] = ()
-    """A constant of that system."""
-    positions_only: Flag = False
-    """Write coordinates alone: no velocities, no momenta."""
-    keep_times: Flag = False
-    """Keep the times of the rows instead of a uniform grid; nothing is resampled."""
     dt: Number = None
-    """Time between two states; the sampling step by default."""
+    """Resample to this time step; by default rows keep the times at which they were measured."""
     gap: Number = None
     """A hole in the times longer than this begins a new trial."""
-    smooth: Flag = False
-    """Smooth the coordinates too, by the fit that gives velocities; of a split, training alone."""
-    edges: Literal["mark", "drop", "keep"] = "mark"
-    """States with uncertain velocities at the ends of a run: unknown, left out, or kept."""
     segment: Count = None
     """Cut runs into trajectories of this many states."""
     hop: Count = None
@@ -110,7 +93,7 @@ class Arguments:
 
 
 def run(args: Arguments) -> Result:
-    """Read, clean, bring onto a grid, write one file or one a part, and report every change."""
+    """Read, clean, write one file or one a part, and report every change."""
     from dhn.files import write_all
     from dhn.files.files import format_of
     from dhn.files.foreign import PARTS, WHOLE, ImportOptions, run_import
@@ -123,11 +106,6 @@ def run(args: Arguments) -> Result:
         for part in PARTS if split else (WHOLE,):
             refuse_same(_part_path(args.output, part), path)
     options = {k: x for k, x in vars(args).items() if k in ImportOptions.model_fields}
-    options["params"] = named(args.param, "--param")
-    if args.system is not None:
-        from dhn.cli.user_system import resolve_system
-
-        options["system"] = resolve_system(args.system)
     imported = run_import(list(args.files), ImportOptions.of(**options))
     paths = {part: _part_path(args.output, part) for part in imported.parts}
     write_all({paths[part]: data for part, data in imported.parts.items()})

@@ -72,13 +72,13 @@ def find_peers(coordinator: str | None, processes: int | None, rank: int | None)
     return Peers(f"{host[0]}:{port}", int(tasks), int(os.environ["SLURM_PROCID"]))
 
 
-def together(peers: Peers, work: Callable[[], Any], lost: str, as_json: bool) -> Any:
+def together(peers: Peers, work: Callable[[], Any], lost: Callable[[], str], as_json: bool) -> Any:
     """`work()` in a child that has joined the others; in the parent this does not return.
 
     Arguments:
         peers: The processes of this training.
         work: What all of them do.
-        lost: What to do after a process was lost, for the user.
+        lost: Says what to do after a process was lost, for the user.
         as_json: Whether a mistake is shown as JSON, too.
 
     Returns:
@@ -89,7 +89,7 @@ def together(peers: Peers, work: Callable[[], Any], lost: str, as_json: bool) ->
     child = os.fork()
     if child:
         os.close(alive)
-        _watch(child, f"process {peers.rank} of {peers.processes}: {lost}")
+        _watch(child, lambda: f"process {peers.rank} of {peers.processes}: {lost()}")
     os.close(held)
     os.setsid()  # signals to the group reach the parent, which passes them on
     threading.Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
@@ -138,7 +138,7 @@ def _end_with_parent(pipe: int) -> None:
     os._exit(1)
 
 
-def _watch(child: int, lost: str) -> None:
+def _watch(child: int, lost: Callable[[], str]) -> None:
     """Pass signals on, wait for the child, and end as it did or with one line."""
 
     def forward(number: int, _: object) -> None:
@@ -150,6 +150,6 @@ def _watch(child: int, lost: str) -> None:
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code < 0 or code == LOST:
-        print(f"dhn: {lost}", file=sys.stderr, flush=True)
+        print(f"dhn: {lost()}", file=sys.stderr, flush=True)
         code = 1
     os._exit(code)

@@ -1,6 +1,7 @@
 """`dhn report`: a page about a trained model, or about a reproduction, drawn anew."""
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Annotated, Any, final
 
@@ -10,6 +11,9 @@ from dhn.cli.arguments import Json, PositiveInt, Seed, page_of
 from dhn.cli.outputs import PAGES, check_output, refuse_twice
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
+
+ALIKE = 1e-2
+"""Share by which the time steps of measured data may differ."""
 
 
 @final
@@ -77,6 +81,11 @@ def run(args: Arguments) -> Result:
         refuse_twice((args.train, tested))
         if train is None or train.dim != data.dim:
             raise UserError(f"{args.train} and {tested} have other coordinates; name data alike.")
+        if not math.isclose(train.usual_step, data.usual_step, rel_tol=ALIKE):
+            raise UserError(
+                f"{args.train} has time step {train.usual_step:.6g}, {tested} has "
+                f"{data.usual_step:.6g}; name data alike."
+            )
     with waiting("writing the report", enabled=not args.json):
         values = write_run_report(
             args.folder,

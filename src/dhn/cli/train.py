@@ -75,14 +75,24 @@ def run(args: Arguments) -> Result:
     from dhn.cli.processes import find_peers, together
 
     peers = find_peers(args.coordinator, args.processes, args.rank)
-    lost = (
-        f"another process of this training has ended, or cannot be reached; start all of them "
-        f"again with --resume, and the training goes on from the last checkpoint in {args.output}"
-    )
     with contextlib.ExitStack() as files:
         if peers is None:
             return _train(args, files)
-        return together(peers, lambda: _train(args, files), lost, args.json)
+        return together(peers, lambda: _train(args, files), lambda: _lost(args.output), args.json)
+
+
+def _lost(output: Path) -> str:
+    from dhn.estimator.storage import has_begun
+
+    how = (
+        f"with --resume, and the training goes on from the last checkpoint in {output}"
+        if has_begun(output)
+        else "as before; nothing was saved yet"
+    )
+    return (
+        f"another process of this training has ended, or cannot be reached; start all of them "
+        f"again {how}"
+    )
 
 
 def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
@@ -92,8 +102,6 @@ def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
         raise UserError("name a folder of its own for the model, such as -o runs/first.")
     budget = None if args.budget is None else seconds("--budget", args.budget)
     options = named_values(args.set, "--set")
-    if "seed" in options:
-        raise UserError("the seed has an option of its own: use --seed instead of --set seed=...")
 
     from dhn.cli.asking import use_cache
     from dhn.estimator import DHN, wants_mechanics
@@ -127,7 +135,7 @@ def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
     if args.system is not None or args.param:
         raise UserError(
             "--system and --param belong to mechanics, which are fitted to data without momenta; "
-            "leave them out, or import with --positions-only."
+            "leave them out, or leave the momenta out of the data."
         )
     source = None
     if is_first_process():

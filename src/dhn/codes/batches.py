@@ -7,7 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 MIN_BATCH = 16  # rows, so that few sizes compile
@@ -36,7 +35,8 @@ def in_batches(function: Callable, arrays, batch_size: int, *, side_by_side: boo
     shared = side_by_side and n >= WORTH_SPLITTING and jax.default_backend() == "cpu"
     threads = _cores() if shared else 1
     batch = min(batch_size, max(MIN_BATCH, 1 << (-(-n // threads) - 1).bit_length()))
-    wide = jnp.zeros(()).dtype == jnp.float64  # the setting belongs to the thread that made it
+    # The setting belongs to the thread that made it.
+    wide = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
 
     def one_batch(first: int):
         rows = np.minimum(np.arange(first, first + batch), n - 1)
@@ -56,4 +56,9 @@ def in_batches(function: Callable, arrays, batch_size: int, *, side_by_side: boo
 def _cores() -> int:
     """Cores for this process; NPROC overrides them, as in XLA."""
     limit = os.environ.get("NPROC", "")
-    return int(limit) if limit.isdigit() and int(limit) else len(os.sched_getaffinity(0))
+    if limit.isdigit() and int(limit):
+        return int(limit)
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows
+        return os.cpu_count() or 1

@@ -147,6 +147,8 @@ class AbstractAnswers(abc.ABC):
             States with quantiles; `known` is False everywhere, since all are estimates.
         """
         data = as_trajectories(data)
+        if noise is not None and self.mechanics is not None:
+            raise UserError("fitted mechanics know the noise of their sensor; leave noise out.")
         data = data if noise is None else data.replace(noise=noise)
         if data.noise is None and not self.assumed_noise.any():
             raise UserError(

@@ -69,6 +69,11 @@ def ask(trained: "TrainedModel", data: Trajectories) -> Asked:
             f"these data hold numbers more than {ABSURD:g} times as large as in training; check "
             f"their units and columns."
         )
+    if (noise[known] > ABSURD).any():
+        raise UserError(
+            f"the noise of these data is more than {ABSURD:g} times as large as the motion in "
+            f"training; check its units."
+        )
     if not known.any((1, 2)).all():
         empty = data.ids[int(np.argmin(known.any((1, 2))))]
         raise UserError(f"trajectory {empty!r} has no known number; leave it out.")

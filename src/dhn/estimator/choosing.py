@@ -15,8 +15,7 @@ from dhn.trajectories.container import Trajectories
 def wants_mechanics(train: Trajectories) -> bool:
     """Whether mechanics are to be fitted to positions: the data have no momenta.
 
-    Velocities do not count: computed ones contain later positions, and for coupled coordinates
-    they are not proportional to momenta.
+    Velocities do not count: for coupled coordinates they are not proportional to momenta.
     """
     return train.p is None
 

@@ -114,6 +114,10 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
             train = train.rows(0, len(train) if parts is None else 1)
         train = as_trajectories(train) if parts is None else parts.rows(0, 1)
         if start is not None:
+            if not isinstance(start, AbstractNetworkAnswers):
+                raise UserError(
+                    f"training can begin with a trained network; got {type(start).__name__}."
+                )
             training = self._warm(start.trained)
         if steps is not None:
             wanted = {"steps": whole("steps", steps)}

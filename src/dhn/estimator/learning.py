@@ -11,7 +11,7 @@ import numpy as np
 from dhn.blocks import window_starts
 from dhn.codes.autodecode import CodePrior
 from dhn.errors import UserError
-from dhn.estimator.asking import answer, ask
+from dhn.estimator.asking import ABSURD, answer, ask
 from dhn.estimator.trained import TrainedModel
 from dhn.estimator.turns import (
     NOISY,
@@ -249,6 +249,8 @@ def check_held_out(train: Trajectories, held: Trajectories) -> Trajectories:
         came = f"time step {held.time_step:.6g} instead of {train.time_step:.6g}"
     elif not held.complete.any():
         came = "no known state"
+    elif np.nanmax(np.abs(held.q)) > ABSURD * np.nanmax(np.abs(train.q)):
+        came = f"numbers more than {ABSURD:g} times as large as those it learns from"
     if came is not None:
         raise UserError(f"the validation data have {came}; keep part of the training data aside.")
     return held

@@ -11,7 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dhn.checks import seconds, whole
+from dhn.checks import mapping, seconds, whole
 from dhn.errors import UserError
 from dhn.estimator.answers import AbstractAnswers, check_room
 from dhn.estimator.reconstruction import Reconstruction
@@ -41,7 +41,7 @@ class Mechanics(AbstractAnswers):
 
     def __init__(self, system: str | System | None = None, params: Mapping[str, Any] | None = None):
         self.system = None if system is None else get_system(system)
-        self.params = dict(params or {})
+        self.params = {} if params is None else mapping("params", params)
         if self.params and system is None:
             raise UserError("params belong to a system; name it, or leave them out.")
         self.fitted: MechanicalModel | None = None

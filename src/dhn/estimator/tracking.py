@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float
 
+from dhn.checks import numbers
 from dhn.errors import UserError
 from dhn.estimator.answers import extended
-from dhn.estimator.asking import BETWEEN, ON_GRID, answer, ask, bands_for, read_back
+from dhn.estimator.asking import (
+    ABSURD,
+    BETWEEN,
+    MOST_STATES,
+    ON_GRID,
+    answer,
+    ask,
+    bands_for,
+    read_back,
+)
 from dhn.estimator.parameters import Parameters
 from dhn.reconstruct.bands import Bands
 from dhn.reconstruct.engine import most_probable
@@ -95,11 +105,23 @@ class Tracker:
             The state at `t` with bands, the code so far, and whether the model fits.
         """
         d = self._trained.context.dim
-        q = np.broadcast_to(np.asarray(q, float), (d,))
-        p = np.full(d, np.nan) if p is None else np.broadcast_to(np.asarray(p, float), (d,))
+        q = _measurement("q", q, d)
+        p = np.full(d, np.nan) if p is None else _measurement("p", p, d)
         noise = self._noise if noise is None else check_noise(noise, d)
+        t = float(_measurement("t", t, 1)[0])
         if not np.isfinite(t) or t <= self._last:
             raise UserError(f"times must increase; got {t!r} after {self._last!r}.")
+        if (t - self._last) / self.time_step > MOST_STATES:
+            raise UserError(
+                f"t = {t:g} is more than {MOST_STATES} time steps of the model "
+                f"({self.time_step:.6g}) after {self._last:g}; begin to track anew."
+            )
+        scaled = self._scaled(q, p)
+        if (np.abs(scaled) > ABSURD).any():
+            raise UserError(
+                f"a measurement is more than {ABSURD:g} times as large as in training; check its "
+                f"units."
+            )
         if not self._seen and self._filter is None:
             if not np.isfinite(np.concatenate([q, p])).any():
                 raise UserError("tracking begins with a measurement; all numbers were unknown.")
@@ -235,13 +257,21 @@ class Tracker:
 
 def check_noise(noise: object, dim: int) -> Float[np.ndarray, "2 d"]:
     """(2, d) standard deviations of one measurement, or a `UserError`."""
-    found = np.asarray(noise, float)
+    found = numbers("noise", noise)
     if found.shape != (2, dim) or not (found >= 0).all():
         raise UserError(
             f"noise must have shape (2, {dim}), standard deviations of q and of p (or v), zero or "
             f"above; got shape {found.shape}."
         )
     return found
+
+
+def _measurement(name: str, value: object, dim: int) -> Float[np.ndarray, " d"]:
+    """One number, or one for each coordinate, as an array."""
+    found = numbers(name, value)
+    if found.shape not in ((), (dim,)):
+        raise UserError(f"{name} must have shape ({dim},); got {found.shape}.")
+    return np.broadcast_to(found, (dim,))
 
 
 def _between(path: Float[np.ndarray, "W m"], place: float) -> Float[np.ndarray, " m"]:

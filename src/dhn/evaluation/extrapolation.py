@@ -1,6 +1,7 @@
 """Forecasts without a network: persistence and dynamic mode decomposition."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -41,6 +42,13 @@ class LinearDMD:
     @classmethod
     def fit(cls, train: Trajectories, *, delays: int = 1, ridge: float = 0.0) -> "LinearDMD":
         """Least squares over all windows of known states; `ridge` is relative to their number."""
+        return cls.fit_all(train, delays, (ridge,))[0]
+
+    @classmethod
+    def fit_all(
+        cls, train: Trajectories, delays: int, ridges: Sequence[float]
+    ) -> "list[LinearDMD]":
+        """One model for each penalty, from one factorisation of the windows."""
         q, momenta = _states(train)
         x = np.concatenate([q, momenta], axis=-1)
         known = np.asarray(train.known & np.isfinite(x).all(-1))
@@ -54,10 +62,16 @@ class LinearDMD:
         # Centred, so that the offset is not penalised.
         centre, target = past.mean(0), windows[:, -1]
         goal = target.mean(0)
-        rows = [past - centre, np.sqrt(ridge * len(past)) * np.eye(past.shape[1])]
-        wanted = [target - goal, np.zeros((past.shape[1], x.shape[-1]))]
-        operator = np.linalg.lstsq(np.concatenate(rows), np.concatenate(wanted), rcond=None)[0]
-        return cls(operator, goal - centre @ operator, mean, scale, delays)
+        both = np.concatenate([past - centre, target - goal], axis=1)
+        triangle = np.asarray(np.linalg.qr(both, mode="r"))
+        size = past.shape[1]
+        found = []
+        for ridge in ridges:
+            penalty = np.eye(size, triangle.shape[1]) * np.sqrt(ridge * len(past))
+            rows = np.concatenate([triangle, penalty])
+            operator = np.linalg.lstsq(rows[:, :size], rows[:, size:], rcond=None)[0]
+            found.append(cls(operator, goal - centre @ operator, mean, scale, delays))
+        return found
 
     def forecast(self, observed: Trajectories, steps: int) -> Trajectories:
         """The observed states followed by `steps` predicted ones."""

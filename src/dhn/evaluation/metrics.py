@@ -141,19 +141,9 @@ def compare(
     prediction: Trajectories, truth: Trajectories, units: np.ndarray | None = None
 ) -> Metrics:
     """Metrics of the states that the prediction has but was not given (`known` is False there)."""
-    if prediction.q.shape[0] != truth.q.shape[0] or prediction.dim != truth.dim:
-        raise UserError(
-            f"prediction and truth must be the same trajectories; got shapes "
-            f"{prediction.q.shape} and {truth.q.shape}."
-        )
-    length = min(prediction.q.shape[1], truth.q.shape[1])
-    predicted = ~np.asarray(prediction.known)[:, :length]
-    valid = predicted & truth.has_known_q[:, :length]
-    steps = np.flatnonzero(valid.any(0))
-    if not len(steps):
-        raise UserError("nothing to compare: no predicted state has a known truth.")
+    steps, valid, square = _squares(prediction, truth)
+    length = valid.shape[1]
     units = normal_units(truth) if units is None else units
-    square = _square(prediction.q[:, :length] - truth.q[:, :length], valid[..., None])
     scaled = square / units**2
     energy_mse = changes = scale = None
     got, want = energy(prediction, dict(truth.params)), energy(truth)
@@ -169,12 +159,41 @@ def compare(
         steps=steps,
         mse=np.nanmean(square[:, steps], axis=(0, 2)),
         mse_normalised=np.nanmean(scaled[:, steps], axis=(0, 2)),
-        per_trajectory=np.nanmean(scaled[:, steps], axis=(1, 2)),
+        per_trajectory=_of_each(scaled, steps),
         energy_mse=energy_mse,
         energy_changes=changes,
         energy_scale=scale,
         compared=valid[:, steps].sum(0),
     )
+
+
+def error_of_each(prediction: Trajectories, truth: Trajectories) -> np.ndarray:
+    """`compare(prediction, truth).per_trajectory` alone, without the energies."""
+    steps, _, square = _squares(prediction, truth)
+    return _of_each(square / normal_units(truth) ** 2, steps)
+
+
+def _of_each(scaled: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    return np.nanmean(scaled[:, steps], axis=(1, 2))
+
+
+def _squares(
+    prediction: Trajectories, truth: Trajectories
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where states are compared, which of them, and their squared errors (n, T, d)."""
+    if prediction.q.shape[0] != truth.q.shape[0] or prediction.dim != truth.dim:
+        raise UserError(
+            f"prediction and truth must be the same trajectories; got shapes "
+            f"{prediction.q.shape} and {truth.q.shape}."
+        )
+    length = min(prediction.q.shape[1], truth.q.shape[1])
+    predicted = ~np.asarray(prediction.known)[:, :length]
+    valid = predicted & truth.has_known_q[:, :length]
+    steps = np.flatnonzero(valid.any(0))
+    if not len(steps):
+        raise UserError("nothing to compare: no predicted state has a known truth.")
+    square = _square(prediction.q[:, :length] - truth.q[:, :length], valid[..., None])
+    return steps, valid, square
 
 
 def _average(pairs: Sequence[tuple[float, int]]) -> float:

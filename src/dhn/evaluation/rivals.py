@@ -1,7 +1,6 @@
 """What a forecast has to beat: persistence, linear models, kernel ridge, the nearest past."""
 
 import dataclasses
-import itertools
 from typing import final
 
 import numpy as np
@@ -10,7 +9,7 @@ from jaxtyping import Float
 from dhn.errors import UserError
 from dhn.evaluation.delays import delay_forecasts, window_error
 from dhn.evaluation.extrapolation import LinearDMD, persistence
-from dhn.evaluation.metrics import Metrics, compare
+from dhn.evaluation.metrics import Metrics, compare, error_of_each
 from dhn.mechanics.history import held_back, with_history
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
@@ -88,8 +87,7 @@ def rivals(
 
     The linear model learns from `train`, else from the observed states of `truth` themselves. How
     many states it sees is chosen on `validation`, else on the later third of what it learns from.
-    For measured data with a training part the rivals see positions alone: computed velocities
-    contain later positions.
+    For measured data with a training part the rivals see positions alone, as mechanics do.
     """
     if train is not None and train.p is None:
         return _causal(truth, observe, train, validation)
@@ -169,20 +167,21 @@ def linear_model(
         return None
     lesson, shown, hidden = trials
     found: list[tuple[bool, float, LinearDMD]] = []
-    for delays, ridge in itertools.product(DELAYS, RIDGES):
+    for delays in DELAYS:
         if delays > min(longest, _run_at_end(shown)) or delays + 2 > lesson.states:
             continue
         try:
-            half = LinearDMD.fit(lesson, delays=delays, ridge=ridge)
-            whole = LinearDMD.fit(seen, delays=delays, ridge=ridge)
+            halves = LinearDMD.fit_all(lesson, delays, RIDGES)
+            wholes = halves if lesson is seen else LinearDMD.fit_all(seen, delays, RIDGES)
         except (UserError, np.linalg.LinAlgError, ValueError):  # too few windows without a gap
             continue
-        with np.errstate(over="ignore", invalid="ignore"):
-            said = half.forecast(shown, hidden.states - shown.states)
-            score = float(np.nanmedian(compare(said, hidden).per_trajectory))
-            far = whole.forecast(observed, steps)
-        if np.isfinite(score):
-            found.append((not _bounded(far, observed), score, whole))
+        for half, whole in zip(halves, wholes, strict=True):
+            with np.errstate(over="ignore", invalid="ignore"):
+                said = half.forecast(shown, hidden.states - shown.states)
+                score = float(np.nanmedian(error_of_each(said, hidden)))
+                far = whole.forecast(observed, steps)
+            if np.isfinite(score):
+                found.append((not _bounded(far, observed), score, whole))
     return min(found, key=lambda one: one[:2])[2] if found else None
 
 

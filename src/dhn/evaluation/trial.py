@@ -12,6 +12,7 @@ from dhn.estimator.learning import OBSERVED
 from dhn.evaluation.blocks import BlockDiagnostics, diagnose
 from dhn.evaluation.metrics import Metrics, compare
 from dhn.evaluation.rivals import Rival, held_windows, rivals
+from dhn.mechanics.history import with_history
 from dhn.reconstruct.posterior import Result
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
@@ -24,6 +25,10 @@ PERIODS = 2.0
 FEW_RUNS = 20
 """Fewer trajectories than this, of many periods each, are forecast from many starting points."""
 MARKS = {"0.1 period": 0.1, "0.5 period": 0.5, "1 period": 1.0}
+
+
+TIED = 0.97
+"""Share of the model's error above which a rival counts as equally good."""
 
 
 @final
@@ -46,12 +51,12 @@ class Trial:
 
     @property
     def winner(self) -> Rival | None:
-        """The rival with the least error on the validation part, if that is below the model's."""
+        """The rival of least error on the validation part, if the model's is clearly larger."""
         found = [x for x in self.others if x.validation is not None]
         best = min(found, key=lambda x: x.validation or 0.0, default=None)
         if best is None or self.validation is None or best.validation is None:
             return None
-        return best if best.validation < self.validation else None
+        return best if best.validation < TIED * self.validation else None
 
     @property
     def unit(self) -> str:
@@ -165,8 +170,15 @@ def try_out(
     ahead: int | None = None,
     most: int = MOST,
 ) -> Trial:
-    """Forecast from the first states of windows (see `windows`), and let the rivals do the same."""
-    observe = min(OBSERVED, data.states // 2) if observe is None else observe
+    """Forecast from the first states of windows (see `windows`), and let the rivals do the same.
+
+    Where measured data continue the runs of the training or validation part, forecasts start with
+    the last states of these (see `with_past`).
+    """
+    alone = data.states
+    data = with_past(data, train, validation, OBSERVED if observe is None else observe)
+    if observe is None:
+        observe = OBSERVED if data.states > alone else min(OBSERVED, alone // 2)
     if not 1 <= observe < data.states:
         raise UserError(
             f"the observed states must number between 1 and {data.states - 1}, one less than the "
@@ -194,6 +206,22 @@ def try_out(
         blocks=None if network is None else diagnose(network, truth, found.codes),
         validation=own,
     )
+
+
+def with_past(
+    data: Trajectories, train: Trajectories | None, validation: Trajectories | None, observe: int
+) -> Trajectories:
+    """Measured runs with the last states of earlier parts of the same runs in front of them.
+
+    A test part of a short run may have fewer states than a forecast observes.
+    """
+    if train is None or train.p is not None or data.p is not None:
+        return data
+    before = train.replace(v=None)
+    if validation is not None:
+        before = with_history(before, validation.replace(v=None), observe)
+    found = with_history(before, data.replace(v=None), observe)
+    return found if found.states > data.states else data
 
 
 def _held_error(

@@ -12,6 +12,7 @@ from dhn.estimator import AbstractNetworkAnswers
 from dhn.explorer.data import export_region, export_runs, shown
 from dhn.explorer.export import export_model
 from dhn.files.atomic import atomic_path
+from dhn.systems.registry import system_title
 from dhn.trajectories.container import Trajectories
 
 SCRIPTS = (
@@ -56,7 +57,7 @@ def build_page(
     **Returns:** HTML that needs no other file and no network.
     """
     payload = build_payload(model, data, train=train, seed=seed)
-    own = str(payload["system"] or "trained model").replace("_", " ")
+    own = system_title(payload["system"]) if payload["system"] else "Trained model"
     return fill_template(payload, title or own, small=small)
 
 

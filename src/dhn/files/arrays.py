@@ -13,11 +13,11 @@ import numpy as np
 import pydantic
 import pydantic_core
 
+from dhn.checks import numbers
 from dhn.errors import UserError
 from dhn.files.roles import Roles, find_roles
 from dhn.printable import printable
 from dhn.trajectories.contents import LAYOUT, digest, header_dict, number_arrays
-from dhn.trajectories.validation import numbers
 
 if TYPE_CHECKING:
     from dhn.trajectories.container import Trajectories

@@ -18,6 +18,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = Path(path)
     if path.is_dir():
         raise UserError(f"{path} is a folder; give the name of a file.")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is a device or pipe; name a file to write.")
     if not path.parent.is_dir():
         raise UserError(f"the folder {path.parent} does not exist; create it first.")
     # The ending stays: some writers choose or complete the format by it.

@@ -86,8 +86,15 @@ class _Gathered:
 
     def add(self, piece: Trajectories) -> None:
         ids, begun = self.header["ids"], bool(self.header["ids"])
-        if _common(piece) != self.common or len(ids) + len(piece) > self.count:
-            raise UserError("the pieces of one file must have the same fields and states.")
+        own = _common(piece)
+        if own != self.common:
+            differ = [name for name in own if own[name] != self.common.get(name)]
+            raise UserError(
+                f"the trajectories of one file must be alike, and from {piece.ids[0]!r} on they "
+                f"differ from those before in {', '.join(differ)}; write them to another file."
+            )
+        if len(ids) + len(piece) > self.count:
+            raise UserError(f"{self.count} trajectories were to be written; more came.")
         ids += piece.ids
         if begun and piece.code_group:
             self.header["code_group"] += piece.code_group

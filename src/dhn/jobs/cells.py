@@ -3,15 +3,16 @@
 A cell's folder holds `cell.json`, what is to be computed; `result.json`, once it is done; and
 `error.txt` if it failed, whose last line is the reason. A file is written whole or not at all, so
 that its presence is enough. Whoever runs the command, and however often it dies, these files
-alone say what is left to do.
+alone say what is left to do. While a process computes the cell it holds a lock on `.lock`.
 """
 
+import contextlib
 import dataclasses
 import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -19,6 +20,7 @@ from dhn.errors import UserError
 from dhn.files.atomic import atomic_path
 
 CELL, RESULT, ERROR, JOB = "cell.json", "result.json", "error.txt", "job.txt"
+LOCK = ".lock"
 SETTINGS = {
     # Small networks gain little from a second thread; two processes gain a whole core.
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
@@ -63,6 +65,35 @@ def failure(cell: Path) -> str | None:
     except FileNotFoundError:
         return None
     return lines[-1] if lines else "no reason was given"
+
+
+@contextlib.contextmanager
+def computing(cell: Path) -> Iterator[None]:
+    """Hold this cell for the block, after any other process that computes it; the lock is the
+    kernel's and ends with the process, however that ends."""
+    descriptor = os.open(cell / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        with contextlib.suppress(ImportError, OSError):  # some file systems know no locks
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def computed_now(cell: Path) -> bool:
+    """Whether a process computes this cell at the moment."""
+    try:
+        import fcntl
+
+        with (cell / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):  # never begun, or locks are unknown here
+        return False
+    return False
 
 
 def give_up(cell: Path, why: str) -> None:

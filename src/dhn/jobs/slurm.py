@@ -20,7 +20,10 @@ from dhn.jobs.cells import JOB, Task
 from dhn.jobs.executor import AbstractExecutor, forget_failures
 
 REQUEUES = 100  # times that a job may reach its time limit; guards against one that never ends
-WARNING = 90  # seconds before the limit at which a job saves itself; less for very short jobs
+WARNING = 90  # seconds before its limit at which a job is to save itself
+SHORTEST = 5
+"""Minutes that a job must have. SLURM may warn a minute early, and a job that is warned before its
+training has begun would be queued again and again."""
 SETTLING = 15.0  # seconds for which a job may be in neither queue nor files (shared file systems)
 
 
@@ -73,6 +76,11 @@ class SlurmExecutor(AbstractExecutor):
         partition: str | None = None,
         array_limit: int = 256,
     ):
+        if minutes < SHORTEST:
+            raise UserError(
+                f"a SLURM job needs {SHORTEST} minutes or more, because it is warned up to two and "
+                f"a half minutes before its limit; got {minutes}."
+            )
         if shutil.which("sbatch") is None or shutil.which("squeue") is None:
             raise UserError("there is no SLURM here (no sbatch); run locally, or log in to it.")
         try:
@@ -84,7 +92,7 @@ class SlurmExecutor(AbstractExecutor):
         self._executor = submitit.SlurmExecutor(folder=logs, max_num_timeout=REQUEUES)
         self._executor.update_parameters(
             job_name="dhn", time=minutes, partition=partition, array_parallelism=array_limit,
-            cpus_per_task=1, signal_delay_s=min(WARNING, 30 * minutes),
+            cpus_per_task=1, signal_delay_s=WARNING,
             additional_parameters={"requeue": True},
         )  # fmt: skip
         self._jobs: dict[str, Task] = {}

@@ -13,7 +13,17 @@ from typing import Any, final
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.jobs.cells import CELL, Task, environment, failure, finished, lay_out, results, write_json
+from dhn.jobs.cells import (
+    CELL,
+    Task,
+    computed_now,
+    environment,
+    failure,
+    finished,
+    lay_out,
+    results,
+    write_json,
+)
 from dhn.jobs.executor import AbstractExecutor, Outcome, run_tasks
 from dhn.jobs.slurm import job_of, queue
 
@@ -236,6 +246,8 @@ def status(folder: Path) -> list[dict[str, Any]]:
             state, reason = "failed", why
         elif job in queued:
             state, reason = queued[job], f"job {job}"
+        elif computed_now(place):
+            state, reason = "running", ""
         else:
             state, reason = "waiting", "" if job is None else f"job {job} has ended"
         rows.append({"name": place.name, "state": state, "reason": reason})

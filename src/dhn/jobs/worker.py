@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dhn.jobs.cells import CELL, ERROR, RESULT, finished, give_up, write_json
+from dhn.jobs.cells import CELL, ERROR, RESULT, computing, finished, give_up, write_json
 
 PARENT = "DHN_ENDS_WITH_PARENT"
 """Set by a parent whose death, noticed by the end of standard input, ends this process as well."""
@@ -22,15 +22,16 @@ PARENT = "DHN_ENDS_WITH_PARENT"
 
 def compute(function: Callable[[Any, Path], dict[str, Any]], cell: Path) -> None:
     """One cell, unless it has its result."""
-    if finished(cell):
-        return
-    (cell / ERROR).unlink(missing_ok=True)
-    try:
-        values = json.loads((cell / CELL).read_text(encoding="utf-8"))
-        write_json(function(values, cell), cell / RESULT)
-    except Exception as error:
-        traceback.print_exc()
-        give_up(cell, f"{traceback.format_exc()}\n{type(error).__name__}: {error}")
+    with computing(cell):
+        if finished(cell):
+            return
+        (cell / ERROR).unlink(missing_ok=True)
+        try:
+            values = json.loads((cell / CELL).read_text(encoding="utf-8"))
+            write_json(function(values, cell), cell / RESULT)
+        except Exception as error:
+            traceback.print_exc()
+            give_up(cell, f"{traceback.format_exc()}\n{type(error).__name__}: {error}")
 
 
 def main(words: list[str]) -> int:

@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import stdtrit
 
 from dhn.mechanics.predicting import Mechanics
 from dhn.mechanics.windows import Forecasts, Windows, errors, forecasts
@@ -88,9 +89,9 @@ def calibrated(
 
     Overlapping windows count as the n independent ones among them (see `independent_windows`).
     Quantiles are taken at the finite-sample share `level (n + 1) / n`, and shrunk where few windows
-    are independent: towards the normal distribution's, widened by the uncertainty of the
-    coefficients. Windows of the training part, their errors enlarged by `optimism`, fill up a
-    validation part that is too short to tell a factor.
+    are independent: towards those of Student's distribution with as many degrees of freedom,
+    widened by the uncertainty of the coefficients. Windows of the training part, their errors
+    enlarged by `optimism`, fill up a validation part that is too short to tell a factor.
 
     Arguments: mechanics; validation, training: windows and (n,) the systems they belong to;
         optimism: expected error of new data over that of fitted data; draws: (k, R, P)
@@ -124,7 +125,8 @@ def calibrated(
             [np.full(len(x), n / max(len(x), 1)) for x, n in zip(near, independent, strict=True)]
         )
         for j, level in enumerate(LEVELS):
-            prior = NormalDist().inv_cdf(0.5 + level / 2) * widened[knot]
+            # Student's: how large errors are is itself told by few windows.
+            prior = float(stdtrit(PRIOR_WINDOWS + counts[k], 0.5 + level / 2)) * widened[knot]
             if counts[k] <= 0:
                 factors[j, k] = max(factors[j, k - 1], prior) if k else prior
                 continue

@@ -37,6 +37,7 @@ def describe(mechanics: Mechanics, errors: np.ndarray, systems: tuple[str, ...])
     return {
         "convention": convention,
         "angles": "against the link before" if mechanics.scale.relative else "as measured",
+        "friction_spread": mechanics.wander,
         "systems": [
             {"name": name, **_one(mechanics, mechanics.theta[k], errors[k])}
             for k, name in enumerate(names)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.mechanics.history import held_back
-from dhn.mechanics.layout import GROUPS, REST
+from dhn.mechanics.layout import GROUPS, MOMENT, REST
 from dhn.mechanics.model import MechanicalModel
 from dhn.mechanics.searching import Search
 from dhn.mechanics.windows import OBSERVED
@@ -58,6 +58,10 @@ def fit_mechanics(
     if groups is None or REST in groups:
         best = search.rest(best)
     best = search.last(search.apart(best, systems))
+    if groups is None or REST in groups:
+        best = search.rest(best, own=True)
+    if groups is None or MOMENT in groups:
+        best = search.moment(best)
     return search.model(best, time.monotonic() - begun)
 
 
@@ -77,6 +81,6 @@ def _check(
     if systems not in (None, "one", "each"):
         raise UserError(f'systems must be "one", "each" or None; got {systems!r}.')
     for name in groups or ():
-        if name not in (*GROUPS, REST):
-            known = ", ".join((*GROUPS, REST))
+        if name not in (*GROUPS, REST, MOMENT):
+            known = ", ".join((*GROUPS, REST, MOMENT))
             raise UserError(f"there is no group {name!r}; they are {known}.")

@@ -45,6 +45,11 @@ OF_FEATURES = ("second harmonic", "nonlinear spring", "nonlinear coupling")
 """Groups that belong to the potential of features; a system has its own."""
 REST = "learned rest"
 """Name of the weights of `dhn.mechanics.rest` as a group; they are tried last."""
+OWN_REST = "learned rest of each run"
+"""The same, different for every run."""
+MOMENT, WANDER = "friction of the moment", 0.1
+"""Friction that every window of observed positions tells anew, and the standard deviation of its
+factor: bearings and surfaces are not the same everywhere, nor all the time."""
 REST_WIDTH = 0.01
 """Standard deviation of a weight of the learned rest before the data are seen, as share of the
 acceleration of a swing by one radian."""

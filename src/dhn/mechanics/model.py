@@ -19,7 +19,7 @@ from dhn.systems import SYSTEMS, get_system
 from dhn.trajectories import Trajectories
 from dhn.trajectories.segments import run_of
 
-FORMAT = 3
+FORMAT = 4
 """Version of the saved form."""
 
 
@@ -253,6 +253,7 @@ class MechanicalModel:
             "groups": list(self.groups), "stages": [dataclasses.asdict(x) for x in self.stages],
             "gated": self.gated, "measured": self.measured, "seconds": self.seconds,
             "observed": self.observed, "band_power": self.bands.power,
+            "wander": self.mechanics.wander,
             "valid_until": dict(self.valid_until),
             "classical": None if own is None else {
                 "system": own.system.name, "held": dict(own.held), "inertia": own.inertia,
@@ -290,7 +291,9 @@ class MechanicalModel:
             own = Classical(get_system(made["system"]), made["held"], free, scale, made["inertia"])
         layout = Layout(tuple(metadata["angles"]), metadata["rest"], own)
         return MechanicalModel(
-            mechanics=Mechanics(layout, scale, arrays["theta"], arrays["width"]),
+            mechanics=Mechanics(
+                layout, scale, arrays["theta"], arrays["width"], metadata["wander"]
+            ),
             systems=tuple(metadata["systems"]),
             standard_errors=arrays["standard_errors"],
             bands=Bands(

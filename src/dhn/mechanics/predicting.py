@@ -2,15 +2,15 @@
 
 import dataclasses
 import functools
-from typing import final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from dhn.mechanics.filtering import Rows, iterate, run_filter
-from dhn.mechanics.layout import Layout
+from dhn.mechanics.filtering import GATE, Rows, iterate, run_filter
+from dhn.mechanics.layout import NEVER_NEGATIVE, Layout
 from dhn.mechanics.motion import energy
 from dhn.mechanics.rows import Run, Scale, rounded_up, stacked
 from dhn.mechanics.sensor import reading
@@ -19,6 +19,9 @@ PASSES = 3
 """Of the iterated smoother; later ones change nothing visible."""
 BATCHES = (4, 64)
 """Pieces side by side; two shapes, so that new data rarely compile anew."""
+FACTOR_STEP, MOST = 0.05, 3.0
+"""Difference of the factor of friction for derivatives, and its greatest shift in units of its
+spread."""
 SPANS = (64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096)
 """Rows of a piece, for the same reason."""
 
@@ -32,6 +35,9 @@ class Mechanics:
     scale: Scale
     theta: Float[np.ndarray, "R P"]
     width: Float[np.ndarray, " d"]
+    wander: float = 0.0
+    """Standard deviation of the factor of friction from one window to another; forecasts take the
+    most probable one, given what they have seen."""
 
     def energy(
         self, q: Float[np.ndarray, "L d"], v: Float[np.ndarray, "L d"], system: int = 0
@@ -83,7 +89,9 @@ def _predict(layout, theta, rows, width, substeps):
             return value, spread + jnp.exp(2 * theta[layout.slices["log_white"]])
 
         value, spread = jax.vmap(read)(state, cov)
-        return value, spread, state, jax.vmap(jnp.diagonal)(cov)
+        cost = found.used * (found.innovation**2 / found.variance + jnp.log(found.variance))
+        density = -0.5 * (cost + GATE**2 * found.gated).sum()
+        return value, spread, state, jax.vmap(jnp.diagonal)(cov), density
 
     return jax.vmap(one)(theta, rows)
 
@@ -94,24 +102,58 @@ def predict(
     """Smoothed readings of all rows; beyond the last measurement, forecasts.
 
     Arguments: mechanics; pieces: runs, rows without measurements among them; systems: (n,) index
-        of the system each belongs to; causal: rows that the first state may be read from.
+        of the system each belongs to; causal: rows that the first state may be read from, None
+        where pieces are whole runs.
     Returns: arrays padded to the longest piece.
     """
+    theta = mechanics.theta[systems]
+    if causal is not None and mechanics.wander > 0:
+        theta = _of_the_moment(mechanics, pieces, theta, causal)
+    return Predicted(*_all_rows(mechanics, pieces, theta, causal)[:-1])
+
+
+def _of_the_moment(
+    mechanics: Mechanics, pieces: list[Run], theta: Float[np.ndarray, "n P"], causal: int
+) -> Float[np.ndarray, "n P"]:
+    """Coefficients with the factor of friction that is most probable for each piece.
+
+    The log-likelihood of a piece is taken as quadratic in the factor.
+    """
+    entries = np.concatenate([np.r_[mechanics.layout.slices[x]] for x in NEVER_NEGATIVE])
+
+    def scaled(shift: Any) -> np.ndarray:
+        found = theta.copy()
+        found[:, entries] *= 1 + shift
+        return found
+
+    step, spread = FACTOR_STEP, mechanics.wander
+    less, same, more = (
+        _all_rows(mechanics, pieces, scaled(x), causal)[-1] for x in (-step, 0, step)
+    )
+    slope = (more - less) / (2 * step)
+    curve = np.maximum(2 * same - more - less, 0.0) / step**2
+    shift = np.nan_to_num(slope * spread**2 / (1 + curve * spread**2))
+    return scaled(np.clip(shift, -MOST * spread, MOST * spread)[:, None])
+
+
+def _all_rows(
+    mechanics: Mechanics, pieces: list[Run], theta: Float[np.ndarray, "n P"], causal: int | None
+) -> list[np.ndarray]:
+    """What `_predict` gives for every piece with its own coefficients."""
     length = max(len(x) for x in pieces)
     found, batch = [], BATCHES[-1]
     for start in range(0, len(pieces), batch):
         part = pieces[start : start + batch]
         shape = (rounded_up(len(part), BATCHES), rounded_up(length, SPANS))
         rows = stacked(part, mechanics.scale, mechanics.layout.angles, shape, causal)
-        index = np.zeros(rows.step.shape[0], int)
-        index[: len(part)] = systems[start : start + batch]
+        own = np.resize(theta[start : start + batch], (rows.step.shape[0], theta.shape[1]))
         with jax.enable_x64(True):
             out = _predict(
-                mechanics.layout, jnp.asarray(mechanics.theta[index]), rows, mechanics.width,
-                mechanics.scale.substeps,
-            )  # fmt: skip
-        found.append([np.asarray(x)[: len(part), :length] for x in out])
-    return Predicted(*(np.concatenate(x) for x in zip(*found, strict=True)))
+                mechanics.layout, jnp.asarray(own), rows, mechanics.width, mechanics.scale.substeps
+            )
+        found.append([np.asarray(x)[: len(part)] for x in out])
+    *rows_of, density = (np.concatenate(x) for x in zip(*found, strict=True))
+    return [*(x[:, :length] for x in rows_of), density]
 
 
 @functools.partial(jax.jit, static_argnames=("layout", "substeps"))

@@ -24,8 +24,8 @@ from dhn.mechanics.rest import RATE, features
 class Regressed(NamedTuple):
     """Weights of the learned rest."""
 
-    weights: Float[np.ndarray, " w"]
-    """All of the first coordinate's first; shared by all systems."""
+    weights: Float[np.ndarray, "R w"]
+    """To be added to those of every system; all of the first coordinate's first."""
     gain: float
     """Nats that the likelihood is expected to gain by them."""
     effective: float
@@ -44,8 +44,9 @@ def _filtered(layout, wide, theta, rows, width, substeps):
 
             def moved(force):
                 # The first feature is the constant one, so that its weights are a force.
-                weights = jnp.zeros((d, wide.rest)).at[:, 0].set(force)
-                whole = jnp.concatenate([theta, weights.ravel()])
+                weights = jnp.zeros((d, wide.rest)).at[:, 0].set(force).ravel()
+                whole = theta if layout.rest else jnp.append(theta, jnp.zeros(weights.shape))
+                whole = whole.at[wide.slices["rest"]].add(weights)
                 return acceleration(wide, whole, q, v, width)
 
             return jax.jacfwd(moved)(jnp.zeros(d)), features(layout.angles, q, v / (RATE * width))
@@ -55,12 +56,16 @@ def _filtered(layout, wide, theta, rows, width, substeps):
     return jax.vmap(one)(theta, rows)
 
 
-def regressed(problem: Problem, theta: Float[np.ndarray, "R P"], wide: Layout) -> Regressed:
+def regressed(
+    problem: Problem, theta: Float[np.ndarray, "R P"], wide: Layout, width: float = REST_WIDTH,
+    own: bool = False,
+) -> Regressed:  # fmt: skip
     """The most probable weights, all other coefficients held.
 
-    Arguments: problem: without a learned rest; theta: (R, P) fitted coefficients; wide: the layout
-        with a learned rest.
-    Returns: weights and the gain that is expected of them.
+    Arguments: problem; theta: (R, P) fitted coefficients; wide: the layout with a learned rest;
+        width: standard deviation of a weight before the data are seen; own: whether every system
+        has weights of its own.
+    Returns: what is to be added to the weights, and the gain that is expected of it.
     """
     layout, real = problem.layout, problem.run >= 0
     rows = jax.tree.map(lambda x: x[real], problem.rows)
@@ -73,7 +78,9 @@ def regressed(problem: Problem, theta: Float[np.ndarray, "R P"], wide: Layout) -
         )
     d, size = layout.dim, layout.dim * shapes.shape[-1]
     moved, before = np.zeros((len(shapes), 3 * d, size)), np.zeros((len(shapes), d, size))
-    normal, right = np.eye(size) / REST_WIDTH**2, np.zeros(size)
+    which = problem.run[real] if own else np.zeros(len(shapes), int)
+    normal = np.tile(np.eye(size) / width**2, (which.max() + 1, 1, 1))
+    right = np.zeros(normal.shape[:2])
     for t in range(shapes.shape[1]):
         h = rows.step[:, t, None, None]
         moved = found.transition[:, t] @ moved
@@ -86,8 +93,12 @@ def regressed(problem: Problem, theta: Float[np.ndarray, "R P"], wide: Layout) -
             response = -np.einsum("sn,snw->sw", found.slope[:, t, k], moved)
             moved += found.gain[:, t, k, :, None] * response[:, None]
             weight = 1 / found.variance[:, t, k]
-            normal += (response * weight[:, None]).T @ response
-            right -= (weight * found.innovation[:, t, k]) @ response
-    weights = np.linalg.solve(normal, right)
-    effective = size - np.trace(np.linalg.inv(normal)) / REST_WIDTH**2
-    return Regressed(weights, 0.5 * float(right @ weights), float(effective))
+            for r in range(len(normal)):
+                here = which == r
+                x, w = response[here], weight[here]
+                normal[r] += (x * w[:, None]).T @ x
+                right[r] -= (w * found.innovation[here, t, k]) @ x
+    weights = np.linalg.solve(normal, right[..., None])[..., 0]
+    effective = weights.size - np.trace(np.linalg.inv(normal), axis1=1, axis2=2).sum() / width**2
+    gain = 0.5 * float((right * weights).sum())
+    return Regressed(np.broadcast_to(weights, (len(theta), size)), gain, float(effective))

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from dhn.errors import UserError
 from dhn.mechanics.bands import calibrated
 from dhn.mechanics.history import with_history
-from dhn.mechanics.layout import GROUPS, REST, Layout
+from dhn.mechanics.layout import GROUPS, MOMENT, OWN_REST, REST, REST_WIDTH, WANDER, Layout
 from dhn.mechanics.likelihood import Entries, Problem, Slope, likelihood
 from dhn.mechanics.model import MechanicalModel, Stage
 from dhn.mechanics.predicting import Mechanics
@@ -87,6 +87,7 @@ class Search:
         self.system = np.array([self.names.index(x) for x in names])
         self.stages: list[Stage] = []
         self.problems: dict[bool, Problem] = {}
+        self.wandering = 0.0
         history = with_history(train, validation, observe)
         longest = int(history.lengths.max()) - observe
         if longest < 1:
@@ -138,7 +139,7 @@ class Search:
 
     def error(self, layout: Layout, scored: Scored, each: bool) -> float:
         """Error of forecasts of the validation part."""
-        mechanics = Mechanics(layout, self.scale, scored.theta, self.start.width)
+        mechanics = Mechanics(layout, self.scale, scored.theta, self.start.width, self.wandering)
         return score(mechanics, self.windows, self.systems(each, self.windows), HALF)
 
     def first(self, systems: str | None) -> Candidate:
@@ -153,6 +154,9 @@ class Search:
                 self.note("a system for each run", each, None, True)
                 return self.usable(each)
         one = self.fitted(self.start.theta[None], (), False, LAST_ITERATIONS)
+        if not np.isfinite(one.error):
+            self.progress("the likelihood leads astray; back to the regression it began with")
+            one = self.fitted(self.start.theta[None], (), False, 0)
         self.note("viscous friction", one, None, True)
         if several and each.error < DIFFERENT * one.error:
             self.note("a system for each run", each, one.error, True)
@@ -293,26 +297,32 @@ class Search:
         masks = [self.layout.group(x) for x in groups if x != REST]
         return functools.reduce(np.logical_or, masks, self.layout.base())
 
-    def rest(self, best: Candidate) -> Candidate:
-        """A force without a name for what the formulas leave over, if it gains 10 %."""
+    def rest(self, best: Candidate, own: bool = False) -> Candidate:
+        """A force without a name for what the formulas leave over, if it gains 10 %.
+
+        Where runs are different systems, at last one of its own for each.
+        """
         theta, places = best.scored.theta, self.layout.slices
         sensor = [np.exp(2 * theta[:, places[x]]) for x in ("log_white", "log_slow")]
         floor = float(np.sqrt(np.mean(sum(sensor))))
         late = time.monotonic() > self.deadline
-        if not offers(self.layout.dim) or best.error < FLOOR * floor or late:
+        near = best.error < FLOOR * floor or (own and not best.each)
+        if not offers(self.layout.dim) or near or late:
             return best
+        # Runs differ by less than what all leave over.
+        name, width = (OWN_REST, 0.1 * REST_WIDTH) if own else (REST, REST_WIDTH)
         wide = dataclasses.replace(self.layout, rest=count(self.layout.angles))
-        found = regressed(self.problem(best.each), theta, wide)
+        found = regressed(self.problem(best.each), theta, wide, width, own)
         if found.gain < EXPECTED * EVIDENCE * found.effective:
-            self.refuse(REST, best)
+            self.refuse(name, best)
             return best
-        whole = np.append(theta, np.tile(found.weights, (len(theta), 1)), axis=1)
+        begun = theta[:, wide.slices["rest"]] if REST in best.groups else 0.0
+        whole = np.append(theta[:, : wide.slices["rest"].start], begun + found.weights, axis=1)
         scored = dataclasses.replace(best.scored, theta=whole, value=best.scored.value + found.gain)
-        one = Candidate(
-            (*best.groups, REST), best.each, scored, self.error(wide, scored, best.each)
-        )
+        groups = (*(x for x in best.groups if x != REST), REST)
+        one = Candidate(groups, best.each, scored, self.error(wide, scored, best.each))
         kept = bool(one.error < REST_KEEP * best.error)
-        self.note(REST, one, best.error, kept)
+        self.note(name, one, best.error, kept)
         if not kept:
             return best
         self.layout, self.problems = wide, {}
@@ -327,6 +337,18 @@ class Search:
             self.progress("the last iterations made forecasts worse and were left out")
             return best
         return final_
+
+    def moment(self, best: Candidate) -> Candidate:
+        """Friction that each window tells anew, about the fitted one, if validation gains."""
+        if time.monotonic() > self.deadline:
+            return best
+        self.wandering = WANDER
+        one = dataclasses.replace(best, error=self.error(self.layout, best.scored, best.each))
+        kept = bool(one.error < KEEP * best.error)
+        self.note(MOMENT, one, best.error, kept)
+        if not kept:
+            self.wandering = 0.0
+        return one if kept else best
 
     def refuse(self, name: str, best: Candidate) -> None:
         """Record a group that is not fitted, once."""
@@ -343,7 +365,9 @@ class Search:
 
     def model(self, best: Candidate, seconds: float) -> MechanicalModel:
         """The result with its bands."""
-        mechanics = Mechanics(self.layout, self.scale, best.scored.theta, self.start.width)
+        mechanics = Mechanics(
+            self.layout, self.scale, best.scored.theta, self.start.width, self.wandering
+        )
         measured, fitted = best.scored.measured, best.scored.entries.size
         asked = (self.windows, self.systems(best.each, self.windows))
         bands = calibrated(

@@ -4,7 +4,7 @@ import dataclasses
 from typing import final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from dhn.errors import UserError
 from dhn.mechanics.predicting import Mechanics, predict
@@ -15,6 +15,8 @@ OBSERVED = 32
 """Positions that a forecast starts from."""
 LEAST = 4
 """Measurements among the observed states."""
+DIVERGED = 0.1
+"""A model of which a greater share of forecasts diverges is useless."""
 MOST = 128
 """Windows of a validation part."""
 
@@ -122,6 +124,9 @@ class Forecasts:
     amplitude: Float[np.ndarray, " n"]
     """Velocities of the observed states over those of the training data, root mean squares."""
     velocity: Float[np.ndarray, "n H d"]
+    diverged: Bool[np.ndarray, " n"]
+    """Windows whose forecast is the last measured position, because the motion found for the
+    observed ones does not stay finite: an outlier among few measurements, say."""
 
 
 def forecasts(mechanics: Mechanics, windows: Windows, systems: Int[np.ndarray, " n"]) -> Forecasts:
@@ -134,17 +139,25 @@ def forecasts(mechanics: Mechanics, windows: Windows, systems: Int[np.ndarray, "
     d, places = mechanics.layout.dim, mechanics.layout.slices
     mean, variance = np.full(windows.truth.shape, np.nan), np.full(windows.truth.shape, np.nan)
     amplitude, velocity = np.zeros(len(windows.pieces)), np.full(windows.truth.shape, np.nan)
+    diverged = np.zeros(len(windows.pieces), bool)
     for i, rows in enumerate(windows.rows):
         asked = rows >= 0
         mean[i, asked] = found.mean[i, rows[asked]]
         variance[i, asked] = found.variance[i, rows[asked]]
         velocity[i, asked] = found.state[i, rows[asked], d : 2 * d]
-        last = np.flatnonzero(windows.pieces[i].seen.any(-1))[-1] + 1
+        seen = windows.pieces[i].seen > 0
+        last = np.flatnonzero(seen.any(-1))[-1] + 1
         v = found.state[i, :last, d : 2 * d] / mechanics.scale.rate
         amplitude[i] = np.sqrt((v**2).mean())
+        whole = np.isfinite(mean[i, asked]).all() and np.isfinite(variance[i, asked]).all()
+        if not (whole and np.isfinite(amplitude[i])):
+            ends = len(seen) - 1 - np.argmax(seen[::-1], axis=0)
+            mean[i, asked] = windows.pieces[i].y[ends, np.arange(d)]
+            variance[i, asked], velocity[i, asked], amplitude[i] = 1.0, 0.0, 1.0
+            diverged[i] = True
     white, slow = (mechanics.theta[systems][:, places[x]] for x in ("log_white", "log_slow"))
     floor = (np.exp(2 * white) + np.exp(2 * slow))[:, None]
-    return Forecasts(mean, variance, floor, amplitude, velocity)
+    return Forecasts(mean, variance, floor, amplitude, velocity, diverged)
 
 
 def errors(
@@ -166,12 +179,11 @@ def score(
     """Root mean square error up to a time ahead, the mean over horizons.
 
     Arguments: mechanics; windows; systems; until: scaled time.
-    Returns: the error in scaled units; infinite where a forecast is not finite.
+    Returns: the error in scaled units; infinite where many forecasts diverge.
     """
-    mean = forecasts(mechanics, windows, systems).mean
-    near = windows.ahead <= until * (1 + 1e-9)
-    error = errors(mean, windows, mechanics.layout.angles)[:, near]
-    measured_there = np.isfinite(windows.truth[:, near])
-    if not np.isfinite(error[measured_there]).all():
+    found = forecasts(mechanics, windows, systems)
+    if found.diverged.mean() > DIVERGED:
         return float("inf")
+    near = windows.ahead <= until * (1 + 1e-9)
+    error = errors(found.mean, windows, mechanics.layout.angles)[:, near]
     return float(np.mean(np.sqrt(np.nanmean(error**2, axis=(0, 2)))))

@@ -12,6 +12,16 @@ class Config(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    @property
+    def sized(self) -> "Config":
+        """The part that has a width: itself, or the configuration of its network."""
+        return self
+
+    @property
+    def width_step(self) -> int:
+        """Widths are multiples of it: of the heads of a transformer, else of 1."""
+        return 1
+
     def refuse_unused(self, because: str, *fields: str) -> None:
         """An error for the first of these fields that is not at its default, which does nothing."""
         for name in fields:
@@ -52,6 +62,10 @@ class NetworkConfig(Config):
     initial: Literal["wide", "pytorch"] = "wide"
     """First weights of the transformer: `pytorch`, the authors', are narrower, with positions at
     zero and noise levels at N(0, 1)."""
+
+    @property
+    def width_step(self) -> int:
+        return self.heads if self.kind == "transformer" else 1
 
     @pydantic.model_validator(mode="after")
     def _every_field_counts(self) -> "NetworkConfig":
@@ -114,6 +128,10 @@ class DHNConfig(Config):
     angles: Literal["raw", "periodic"] = "periodic"
     """Whether angles enter the network as they are or as sine and cosine."""
     inference: DenoisingConfig = DenoisingConfig()
+
+    @property
+    def sized(self) -> NetworkConfig:
+        return self.network
 
     @pydantic.model_validator(mode="after")
     def _every_field_counts(self) -> "DHNConfig":

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
+from dhn.models.config import Config
 
 if TYPE_CHECKING:
     from dhn.models.stage import AbstractStage
@@ -78,6 +79,8 @@ class AbstractModel(eqx.Module):
     codebook.
     """
 
+    config: eqx.AbstractVar[Config]
+    """What it was built from; saved with it."""
     latent_size: eqx.AbstractVar[int]
     window_shapes: eqx.AbstractVar[tuple[WindowShape, ...]]
     loss_names: eqx.AbstractVar[tuple[str, ...]]

@@ -220,8 +220,6 @@ def continue_straight(context: StateBlock, steps: int) -> StateBlock:
     return jax.tree.map(extend, context)
 
 
-# In one program: drawing each weight by itself compiles hundreds of small ones.
-@eqx.filter_jit
 def _build(config: DHNConfig, context: ModelContext, key: Key[Array, ""]) -> DHNModel:
     features = StateFeatures(
         tuple(

@@ -16,6 +16,11 @@ class AbstractUpsampler(AbstractModel):
     def upsampler(self) -> "AbstractUpsampler":
         return self
 
+    @property
+    @abc.abstractmethod
+    def uses_code(self) -> bool:
+        """Whether a code has any effect on the states between."""
+
     @abc.abstractmethod
     def upsample(self, sparse: StateBlock, z: Float[Array, "n k"], factor: int) -> StateBlock:
         """From `m` states to `(m - 1) * factor + 1`; the known ones come back bit for bit."""

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import StateBlock
 from dhn.codes.batches import in_batches
@@ -17,15 +17,20 @@ ADVANCES = 32
 
 
 def roll_out(
-    model: AbstractForecaster, context: StateBlock, z: Float[Array, "n k"], keys: Key[Array, " s"]
+    model: AbstractForecaster,
+    context: StateBlock,
+    z: Float[Array, "n k"],
+    key: Key[Array, ""],
+    call: Int[Array, ""],
 ) -> tuple[StateBlock, StateBlock]:
-    """One advance for each key: the last context, and all new states."""
+    """The advances of one call: the last context, and all new states."""
 
     def body(context, key):
         new = model.advance(context, z, key)
         joined = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), context, new)
         return joined.at(slice(-model.context_length, None)), new
 
+    keys = jr.split(jr.fold_in(key, call), ADVANCES)
     context, new = jax.lax.scan(body, context, keys)
     return context, jax.tree.map(
         lambda x: jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1, x.shape[-1]), new
@@ -59,8 +64,7 @@ def forecast(
         states, z = part
         found = []
         for call in range(calls):
-            keys = jr.split(jr.fold_in(key, call), ADVANCES)
-            states, new = _slide(model, states, z, keys)
+            states, new = _slide(model, states, z, key, jax.device_put(np.int32(call)))
             found.append(jax.tree.map(np.asarray, new))
         joined = jax.tree.map(lambda *x: np.concatenate(x, axis=1), *found)
         return joined.at(slice(0, steps))

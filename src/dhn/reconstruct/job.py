@@ -1,6 +1,7 @@
 """One question on its way to an answer: batches, priors of codes, bridges, covariances."""
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple, final
 
 import equinox as eqx
@@ -11,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from dhn.codes.autodecode import CodePrior, local_gaussian
 from dhn.codes.batches import in_batches
+from dhn.errors import UserError
 from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractForecaster
 from dhn.reconstruct.forecast import with_tail
@@ -33,6 +35,8 @@ which the code counts as not identified."""
 UNDETERMINED = 1.0
 """Posterior standard deviation of a scaled state, of the order of the whole motion, above which a
 trajectory counts as not identified."""
+WITHOUT_DOUBLE = ("metal",)
+"""Platforms of JAX on which nothing can be solved to the precision of a trained model."""
 SIDE_BY_SIDE = 6
 """Rows of a matrix up to which two batches are solved at once; larger ones can deadlock."""
 FEW_ROWS = 16
@@ -74,7 +78,12 @@ def replaced(path: Found, rows: Int[np.ndarray, " k"], other: Found) -> Found:
 
 
 def double(model: AbstractForecaster) -> AbstractForecaster:
-    """The same weights in double precision."""
+    """The same weights in double precision; a `UserError` on a platform without it."""
+    if (platform := jax.default_backend().lower()) in WITHOUT_DOUBLE:
+        raise UserError(
+            f"reconstruction needs double precision, which the platform {platform!r} does not "
+            f"have; run it on the processor: set JAX_PLATFORMS=cpu."
+        )
     wide = lambda x: jax.device_put(np.asarray(x, np.float64))  # noqa: E731
     return jax.tree.map(lambda x: wide(x) if eqx.is_inexact_array(x) else x, model)
 
@@ -128,13 +137,15 @@ class Job:
             *in_batches(lambda x: _local(*x, others), parts, BATCH, side_by_side=False)
         )
 
-    def question(self, part, states: int) -> tuple[Question, CodeGaussian, Float[Array, " k"]]:
+    @functools.cached_property
+    def sigma(self) -> float:
+        """Standard deviation of the model's residuals, before any scatter."""
+        return residual_deviation(self.model, self.prior.noise, self.values.shape[2])
+
+    def question(self, part, states: int) -> tuple[Question, CodeGaussian]:
         values, weight, guess, between, gaussian = part
-        # NumPy, since every operation of JAX outside a compiled program is a program of its own.
-        size = residual_deviation(self.model, self.prior.noise, values.shape[2])
-        n = values.shape[0]
-        length, sigma = jax.device_put((np.full(n, states), np.full(n, size)))
-        return Question(values, weight, guess, length, between), gaussian, sigma
+        length = jax.device_put(np.full(values.shape[0], states))
+        return Question(values, weight, guess, length, between), gaussian
 
     def parts(self, rows, guess: Float[np.ndarray, "k S m"], gaussian: CodeGaussian):
         """Arrays of these trajectories, padded in time."""
@@ -168,18 +179,19 @@ class Job:
 
         def run(arrays):
             code, scatter, number, part = arrays
-            question, gaussian, sigma = self.question(part, span)
-            sigma = jax.device_put(np.maximum(sigma, self._softest(question)))
+            question, gaussian = self.question(part, span)
+            # NumPy, since every operation of JAX outside a compiled program is one of its own.
+            sigma = np.maximum(self.sigma, self._softest(question))
             found = iterate(
-                self.model, question, code, self.frame, gaussian, sigma * scatter, self.solver,
-                limit,
+                self.model, question, code, self.frame, gaussian,
+                jax.device_put(sigma * np.asarray(scatter)), self.solver, limit,
                 # Rows repeated to fill up the batch.
                 jax.device_put(np.diff(np.asarray(number), prepend=-1) == 0),
             )  # fmt: skip
             found = jax.tree.map(np.asarray, found)
             numbers = (np.asarray(question.weight) > 0).sum((1, 2))
             numbers = numbers + (np.asarray(question.between.weight) > 0).sum((1, 2, 3))
-            total = found.model_misfit / np.asarray(sigma) ** 2
+            total = found.model_misfit / sigma**2
             total = total + found.data_misfit + found.prior_misfit
             misfit = total / (numbers + ties + code.shape[1])
             return Found(
@@ -248,9 +260,10 @@ class Job:
 
         def run(arrays):
             code, scatter, number, part = arrays
-            question, gaussian, sigma = self.question(part, span)
+            question, gaussian = self.question(part, span)
+            sigma = jax.device_put(self.sigma * np.asarray(scatter))
             states, code = draw(
-                self.model, question, question.guess, code, self.frame, gaussian, sigma * scatter,
+                self.model, question, question.guess, code, self.frame, gaussian, sigma,
                 jr.fold_in(key, number[0]),
             )  # fmt: skip
             return states[:, :span], code
@@ -274,9 +287,10 @@ class Job:
 
         def run(arrays):
             code, scatter, part = arrays
-            question, gaussian, sigma = self.question(part, T)
+            question, gaussian = self.question(part, T)
+            sigma = jax.device_put(self.sigma * np.asarray(scatter))
             states, code, root, code_root = covariances(
-                self.model, question, question.guess, code, self.frame, gaussian, sigma * scatter
+                self.model, question, question.guess, code, self.frame, gaussian, sigma
             )
             states, root = np.asarray(states)[:, :T], np.asarray(root)[:, :T]
             return states, code, np.sqrt((root**2).sum(-1)), code_root

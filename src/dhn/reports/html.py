@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from dhn.files.atomic import atomic_path
-from dhn.reports.style import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,6 +118,8 @@ def duration(seconds: float | int | None) -> str:
 def picture(figure: "Figure", caption: Any, *, alt: str) -> Html:
     """A drawing as SVG data: sharp at any size and on paper."""
     buffer = io.BytesIO()
+    from dhn.reports.style import style  # Matplotlib is slow to import, and text needs none
+
     with style():
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     coded = base64.b64encode(_shortened(buffer.getvalue())).decode("ascii")

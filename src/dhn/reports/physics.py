@@ -41,23 +41,30 @@ def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
         found.append(f"frequencies of small motions, per unit of time: {per or 'none'}")
         noise = [_noise(x, known) for x in system["noise"]]
         found.append("measurement noise: " + ", ".join(noise))
+    if physics["friction_spread"]:
+        found.append(
+            f"friction of the moment: its factor varies by {physics['friction_spread']:g}, and "
+            f"forecasts take the one that the observed positions tell"
+        )
     found.append("learned rest: " + _rest(physics, names))
     kept = [stage["name"] for stage in physics["stages"] if stage["kept"]]
-    left = [stage["name"] for stage in physics["stages"] if not stage["kept"]]
-    found.append(f"kept: {', '.join(kept) or 'none'}; tried and left out: {', '.join(left)}")
+    left = dict.fromkeys(x["name"] for x in physics["stages"] if x["name"] not in kept)
+    found.append(
+        f"kept: {', '.join(kept) or 'none'}; tried and left out: {', '.join(left) or 'none'}"
+    )
     found.append(f"{physics['valid_until']['sentence']} (on the validation part)")
     return found
 
 
 def _rest(physics: dict[str, Any], names: list[str] | None) -> str:
     """Whether a force without a name was added to the formulas, and how large it is."""
-    tried = [x for x in physics["stages"] if x["name"] == "learned rest"]
+    tried = [x for x in physics["stages"] if x["name"].startswith("learned rest")]
     if not tried:
         return (
             "not tried; it is where forecasts err by more than the sensor, there are one or two "
             "coordinates, and the time suffices"
         )
-    stage = tried[-1]
+    stage = next((x for x in reversed(tried) if x["kept"]), tried[-1])
     if stage["error"] is None:
         return "left out (the training data do not call for it)"
     change = f"validation error {stage['error']:.3g} with it, {stage['before']:.3g} without"

@@ -36,12 +36,12 @@ from dhn.reproduction.report_results import (
     check,
     metric_names,
     series,
-    system_title,
     systems,
     tasks,
 )
 from dhn.reproduction.report_tables import is_number, model_table, tables_by_task, training_seconds
 from dhn.reproduction.results import FILE
+from dhn.systems.registry import system_title
 
 REPORT = "report.html"
 Section = tuple[str, str, Html]
@@ -166,7 +166,7 @@ def _completion(cells: Sequence[Cell]) -> list[Html]:
     for name in systems(cells, "completion"):
         shown = series(cells, "completion", name)
         caption = (
-            f"{system_title(name).capitalize()}: given the first 16 states of new trajectories "
+            f"{system_title(name)}: given the first 16 states of new trajectories "
             "(the code is fitted on them), the later ones are predicted. DHN is compared with HNN "
             f"and its integrators, then with vanilla networks. {LEGEND}"
         )

@@ -9,7 +9,8 @@ from matplotlib.ticker import NullFormatter
 
 from dhn.reports.html import number
 from dhn.reports.style import INK, QUIET, new_figure, style
-from dhn.reproduction.report_results import Series, numbers, system_title, without_block
+from dhn.reproduction.report_results import Series, numbers, without_block
+from dhn.systems.registry import system_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

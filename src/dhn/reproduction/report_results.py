@@ -173,10 +173,6 @@ def numbers(values: Iterable[Any]) -> np.ndarray:
     return np.array([math.nan if x is None else float(x) for x in values])
 
 
-def system_title(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def _geometric(values: np.ndarray) -> Any:
     """Over the first axis; as seen from a logarithmic axis, the middle."""
     return np.exp(np.log(np.maximum(values, 1e-300)).mean(0))

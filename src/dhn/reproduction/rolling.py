@@ -60,12 +60,16 @@ def roll_forward(
 def upsample(
     trained: TrainedModel, model: AbstractUpsampler, sparse: Trajectories, factor: int
 ) -> Trajectories:
-    """States between the known ones by a model that fills them in directly."""
-    with jax.enable_x64(trained.training.precision == "float64"):
-        path = model.upsample(
-            _scaled(trained, sparse), jnp.asarray(_codes(trained, sparse)), factor
-        )
+    """States between the known ones by a model that fills them in directly.
+
+    Codes are fitted on the model's grid, where only the windows of known states count.
+    """
     fine = refined(sparse, factor)
+    with jax.enable_x64(trained.training.precision == "float64"):
+        codes = np.zeros((len(sparse), model.latent_size), np.float32)
+        if model.uses_code:
+            codes = _codes(trained, fine)
+        path = model.upsample(_scaled(trained, sparse), jnp.asarray(codes), factor)
     return keep_known(fine, _filled(trained, fine, path, slice(None)))
 
 

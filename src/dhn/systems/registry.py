@@ -2,7 +2,7 @@
 
 from dhn.errors import UserError, did_you_mean
 from dhn.systems.library import BUILT_IN
-from dhn.systems.system import System
+from dhn.systems.system import System, in_words
 
 _BY_NAME: dict[str, System] = {system.name: system for system in BUILT_IN}
 
@@ -27,6 +27,18 @@ def get_system(system: "str | System") -> System:
         f"there is no system '{system}'; known are {', '.join(SYSTEMS)}."
         f"{did_you_mean(system, SYSTEMS)}"
     )
+
+
+def system_title(name: str) -> str:
+    """What headings call a system, whether it is known here or not.
+
+    Arguments:
+        name: Its name, as data have it.
+
+    Returns:
+        The system's own title, else the name in words.
+    """
+    return _BY_NAME[name].title if name in _BY_NAME else in_words(name)
 
 
 def register(system: System) -> System:

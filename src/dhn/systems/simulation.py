@@ -1,6 +1,5 @@
 """`simulate`: trajectories of a system, accurate to about 1e-10, many at a time, also in pieces."""
 
-import contextlib
 import functools
 import math
 import os
@@ -15,11 +14,11 @@ import numpy as np
 
 from dhn.checks import whole
 from dhn.errors import UserError
-from dhn.kept import Unkept, keeping, traced
 from dhn.memory import check_memory
 from dhn.systems.faults import check_faults, holes, noise_levels, thin
 from dhn.systems.library import BUILT_IN
 from dhn.systems.probe import check_functions
+from dhn.systems.programs import compiled
 from dhn.systems.registry import get_system
 from dhn.systems.sampling import LARGEST, draw, draw_initial, draw_params, generator
 from dhn.systems.system import System
@@ -268,13 +267,7 @@ def _compile(system: System, size: int, length: int):
     state = array(size, system.dim)
     params = {name: array(size) for name in system.params}
     shapes = (state, state, params, array(size), array(size, length), array(), array())
-    solve = functools.partial(_solve_chunk, system)
-    with jax.enable_x64(True):
-        # A system of the user's may be another one under the same name.
-        if system in BUILT_IN and keeping():
-            with contextlib.suppress(Unkept):
-                solve = traced(solve, shapes, f"simulation of {system.name}")
-        return jax.jit(solve).lower(*shapes).compile()
+    return compiled(system, _solve_chunk, shapes, "simulation")
 
 
 def _solve_chunk(system: System, q0, p0, params, gamma, times, rtol, atol):

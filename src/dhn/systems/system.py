@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, final
 
 import jax
@@ -11,11 +12,18 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from dhn.checks import mapping, numbers, sequence, whole
 from dhn.errors import UserError
 from dhn.systems.legendre import invert_gradient
+from dhn.systems.programs import compiled
 
 Params = Mapping[str, Any]
 """Name -> value: one number a name inside a system's functions."""
+
+
+def in_words(name: str) -> str:
+    """A name as a heading: `double_pendulum` is `Double pendulum`."""
+    return name[:1].upper() + name[1:].replace("_", " ")
 
 
 @final
@@ -47,15 +55,18 @@ class System:
     steps: int = 128
     """Default time grid: `steps + 1` states, `time_step` apart."""
     description: str = ""
+    title: str = ""
+    """What headings call it; by default its name in words."""
 
     def __post_init__(self):
         set_ = functools.partial(object.__setattr__, self)
-        single = isinstance(self.coordinates, str)
-        set_("coordinates", (self.coordinates,) if single else tuple(self.coordinates))
-        set_("angles", (self.angles,) if isinstance(self.angles, str) else tuple(self.angles))
+        for name in ("coordinates", "angles"):
+            value = getattr(self, name)
+            set_(name, (value,) if isinstance(value, str) else sequence(name, value))
         for name in ("params", "initial", "units", "invariants"):
-            set_(name, dict(getattr(self, name)))
+            set_(name, mapping(name, getattr(self, name)))
         self._check()
+        set_("title", self.title or in_words(self.name))
 
     def _check(self):
         if not isinstance(self.name, str) or not self.name:
@@ -65,6 +76,18 @@ class System:
             raise UserError(
                 f"system '{self.name}' needs exactly one of lagrangian= and hamiltonian=; "
                 f"got {count}."
+            )
+        functions = {"lagrangian": self.lagrangian, "hamiltonian": self.hamiltonian}
+        for name, value in {**functions, **self.invariants}.items():
+            if value is not None and not callable(value):
+                second = "v" if name == "lagrangian" else "p"
+                raise UserError(
+                    f"'{name}' of system '{self.name}' must be a function of (q, {second}, "
+                    f"params); got {value!r:.60}."
+                )
+        if not all(isinstance(x, str) for x in self.coordinates):
+            raise UserError(
+                f"system '{self.name}' needs names of coordinates, as text; got {self.coordinates}."
             )
         if not self.coordinates or len(set(self.coordinates)) != len(self.coordinates):
             raise UserError(
@@ -77,10 +100,11 @@ class System:
                     f"system '{self.name}': angle '{name}' is not a coordinate; "
                     f"the coordinates are {', '.join(self.coordinates)}."
                 )
-        if not (self.time_step > 0 and self.steps >= 1):
+        whole("steps", self.steps)
+        step = numbers("time_step", self.time_step)
+        if step.ndim or not 0 < step < np.inf:
             raise UserError(
-                f"system '{self.name}' needs time_step > 0 and steps >= 1; "
-                f"got time_step={self.time_step} and steps={self.steps}."
+                f"system '{self.name}' needs a finite time_step > 0; got {self.time_step}."
             )
 
     @property
@@ -179,10 +203,16 @@ class System:
             name: np.float64(np.mean(value) if np.any(value) else 1.0)
             for name, value in self.params.items()
         }
-        q, a, b = self.generic_state
-        # Concrete even while some outer function is being traced.
-        with jax.ensure_compile_time_eval(), jax.enable_x64(True):
-            return [np.asarray(jax.jit(f)(q, x, params)) for x in (a, b)]
+        q, *others = self.generic_state
+
+        def run():
+            with jax.enable_x64(True):
+                program = jax.jit(f)
+                return [np.asarray(program(q, x, params)) for x in others]
+
+        # What is traced belongs to a thread: this is computed even within a function being traced.
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(run).result()
 
     # Many states at once, on the host in float64 whatever JAX's default precision.
 
@@ -258,8 +288,8 @@ class System:
 
     def _evaluate(self, which, q, x, params, gamma=0.0):
         traced = any(isinstance(y, Tracer) for y in jax.tree.leaves((q, x, params)))
-        to_array = jnp.asarray if traced else functools.partial(np.asarray, dtype=np.float64)
-        q, x = to_array(q), to_array(x)
+        to_array = (lambda _, value: jnp.asarray(value)) if traced else numbers
+        q, x = to_array("q", q), to_array("p or v", x)
         if q.shape != x.shape or q.ndim == 0 or q.shape[-1] != self.dim:
             raise UserError(
                 f"system '{self.name}' needs two arrays of shape (..., {self.dim}) for "
@@ -267,20 +297,16 @@ class System:
             )
         lead = q.shape[:-1]
         values = {
-            name: _spread(to_array(value), lead, name)
+            name: _spread(to_array(name, value), lead, name)
             for name, value in {**self._complete(params), _GAMMA: gamma}.items()
         }
         rate = values.pop(_GAMMA)
         flat = q.reshape(-1, self.dim), x.reshape(-1, self.dim), values, rate
-        if traced:
-            out = _batched(self, which, *flat)
-        else:
-            with jax.enable_x64(True):
-                out = jax.tree.map(np.asarray, _batched(self, which, *flat))
+        out = _batched(self, *flat, which=which) if traced else _on_host(self, which, flat)
         return jax.tree.map(lambda y: y.reshape(lead + y.shape[1:]), out)
 
     def _complete(self, params: Params | None) -> dict[str, Any]:
-        given = {} if params is None else params
+        given = {} if params is None else mapping("params", params)
         values = {}
         for name, default in self.params.items():
             if name in given:
@@ -315,8 +341,25 @@ def _spread(value, lead, name):
         ) from None
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _batched(system, which, q, x, params, gamma):
+def _on_host(system, which, flat):
+    """Padded with copies of the last state, so that few numbers of states compile."""
+    count = len(flat[0])
+    size = 1 << (count - 1).bit_length() if count else 0
+    rows = np.minimum(np.arange(size), count - 1)
+    with jax.enable_x64(True):
+        out = _compiled(system, which, size)(*jax.tree.map(lambda x: x[rows], flat))
+        return jax.tree.map(lambda x: np.asarray(x)[:count], out)
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(system, which, size):
+    vector = jax.ShapeDtypeStruct((size,), np.float64)
+    state = jax.ShapeDtypeStruct((size, system.dim), np.float64)
+    shapes = (state, state, dict.fromkeys(system.params, vector), vector)
+    return compiled(system, functools.partial(_batched, which=which), shapes, which)
+
+
+def _batched(system, q, x, params, gamma, *, which):
     if which == "derivatives":
         return jax.vmap(system.vector_field)(q, x, params, gamma)
     functions = {"energy": system.H, "momenta": system._momentum, "velocities": system._velocity}

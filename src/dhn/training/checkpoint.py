@@ -46,11 +46,10 @@ def describe(
     config: TrainingConfig,
 ) -> dict[str, Any]:
     """What a saved model must say of itself, as JSON values."""
-    settings = getattr(model, "config", None)
     return {
         "model": {
             "class": type(model).__name__,
-            "config": {} if settings is None else settings.model_dump(mode="json"),
+            "config": model.config.model_dump(mode="json"),
         },
         "training": config.model_dump(mode="json"),
         "context": dataclasses.asdict(context),

@@ -84,7 +84,8 @@ class Devices:
             if size % (pieces * self.count):
                 raise UserError(
                     f"{self.count} devices cannot share {size // pieces} windows or codes evenly; "
-                    f"use a number of devices that is a power of two and divides batch_size."
+                    f"use a number of devices that is a power of two and divides batch_size "
+                    f"(CUDA_VISIBLE_DEVICES=0,1 takes two GPUs)."
                 )
 
     def rows(self, total: int) -> tuple[int, int]:

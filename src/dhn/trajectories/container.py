@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, final, no_type_check
 
 import numpy as np
 
-from dhn.errors import UserError
+from dhn.errors import NEAR, UserError, did_you_mean
 from dhn.trajectories.contents import fingerprint
 from dhn.trajectories.frames import to_dataframe, to_xarray
 from dhn.trajectories.joining import concatenate, pad
@@ -246,6 +246,13 @@ class Trajectories:
         Returns:
             The copy.
         """
+        known = [field.name for field in dataclasses.fields(self)]
+        for name in changes:
+            if name not in known:
+                raise UserError(
+                    f"Trajectories have no field {name!r}{did_you_mean(name, known, NEAR)}; they "
+                    f"have {', '.join(known)}."
+                )
         return dataclasses.replace(self, **changes)
 
     def split(

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dhn.checks import numbers, sequence
 from dhn.errors import UserError
 from dhn.trajectories.labels import unique
-from dhn.trajectories.validation import numbers
 
 if TYPE_CHECKING:
     from dhn.trajectories.container import Trajectories
@@ -47,7 +47,12 @@ def pad(
 
 def concatenate(parts: "Sequence[Trajectories]") -> dict[str, Any]:
     """The fields of all trajectories one after the other."""
-    parts = list(parts)
+    parts = sequence("parts", parts)
+    from dhn.trajectories.container import Trajectories  # made of this function
+
+    for part in parts:
+        if not isinstance(part, Trajectories):
+            raise UserError(f"only Trajectories can be joined; got {type(part).__name__}.")
     if not parts:
         raise UserError("concatenate needs at least one set of trajectories.")
     first = parts[0]

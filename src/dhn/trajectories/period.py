@@ -1,7 +1,5 @@
 """The characteristic time of a motion, in which forecasts are measured."""
 
-from collections.abc import Iterable
-
 import numpy as np
 from jaxtyping import Float
 
@@ -37,41 +35,49 @@ def oscillation_period(data: Trajectories) -> float | None:
     return data.states / turns * step if turns > 4 / 3 else None
 
 
-def turnover(
-    series: Iterable[tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]], angle: bool
-) -> float | None:
-    """`2π rms(q - mean) / rms(v)` of recordings (q, v) of one coordinate; exact for an oscillator.
+def turnover_time(data: Trajectories) -> float | None:
+    """`2π rms(q - mean) / rms(v)` of the coordinate that moves fastest; exact for an oscillator.
+
+    For data that never repeat, such as those of a tumbling pendulum. Angles are measured on the
+    circle. Without measured velocities, the speed follows from changes of position.
 
     Arguments:
-        series: Values and velocities, NaN where there is none.
-        angle: Whether the coordinate is an angle; its spread is then measured on the circle.
+        data: Trajectories.
 
     Returns:
         A time, or None where nothing moves.
     """
-    spread, speed = 0.0, 0.0
-    for q, v in series:
-        good = np.isfinite(q) & np.isfinite(v)
-        if good.any():
-            around = np.stack([np.cos(q), np.sin(q)]) if angle else q[None]
-            around = around[:, good]
-            spread += float(np.sum((around - around.mean(1, keepdims=True)) ** 2))
-            speed += float(np.sum(v[good] ** 2))
-    return 2 * np.pi * float(np.sqrt(spread / speed)) if speed > 0 else None
-
-
-def turnover_time(data: Trajectories) -> float | None:
-    """`turnover` of the coordinate that moves fastest; None without velocities.
-
-    For data that never repeat, such as those of a tumbling pendulum.
-    """
-    if data.v is None:
-        return None
-    d = range(data.dim)
-    found = [
-        turnover([(data.q[..., k].ravel(), data.v[..., k].ravel())], data.angles[k]) for k in d
-    ]
+    found = []
+    for k, angle in enumerate(data.angles):
+        q = data.q[..., k]
+        speed = (
+            _mean_square_change(q, data.times) if data.v is None else _mean_square(data.v[..., k])
+        )
+        around = np.stack([np.cos(q), np.sin(q)]) if angle else q[None]
+        around = around[:, np.isfinite(q)]
+        if speed > 0:
+            spread = float(np.sum(np.var(around, axis=1)))
+            found.append(2 * np.pi * float(np.sqrt(spread / speed)))
     return min((x for x in found if x), default=None)
+
+
+def _mean_square(x: np.ndarray) -> float:
+    good = x[np.isfinite(x)]
+    return float(np.mean(good**2)) if len(good) else 0.0
+
+
+def _mean_square_change(q: Float[np.ndarray, "n T"], t: Float[np.ndarray, "n T"]) -> float:
+    """Mean square speed. Its bias by noise is removed: it is constant in the change of position,
+    while the motion's part grows with the square of the interval."""
+    squares = []
+    for lag in (1, 2):
+        change, interval = q[:, lag:] - q[:, :-lag], t[:, lag:] - t[:, :-lag]
+        good = np.isfinite(change) & np.isfinite(interval)
+        if not good.any():
+            return 0.0
+        squares.append((np.mean(change[good] ** 2), np.mean(interval[good] ** 2)))
+    (near, short), (far, long) = squares
+    return float(max(far - near, 0.0) / (long - short)) if long > short else 0.0
 
 
 def characteristic_period(data: Trajectories) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dhn.checks import sequence, whole
 from dhn.errors import UserError
 
 
@@ -18,20 +19,21 @@ def split_indices(
     Ints are counts, floats are fractions.
     """
     counts = part_counts(n, parts)
-    order = np.random.default_rng(seed).permutation(n)
+    order = np.random.default_rng(whole("seed", seed, 0)).permutation(n)
     return [np.sort(x) for x in np.split(order, np.cumsum(counts)[:-1])]
 
 
 def part_counts(n: int, parts: int | float | Sequence[int | float]) -> list[int]:
     """Sizes of the parts; each at least 1, together `n`."""
     single = isinstance(parts, int | float | np.number)
-    sizes = [parts] if single else list(parts)
-    if not sizes or not all(math.isfinite(x) and x > 0 for x in sizes):
+    sizes = [parts] if single else list(sequence("the parts of a split", parts))
+    numeric = all(isinstance(x, int | float | np.number) for x in sizes)
+    if not sizes or not numeric or not all(math.isfinite(x) and x > 0 for x in sizes):
         raise UserError(f"the parts of a split must be positive numbers; got {parts!r}.")
-    whole = all(isinstance(x, int | np.integer) for x in sizes)
+    counted = all(isinstance(x, int | np.integer) for x in sizes)
     if single:
-        sizes.append((n if whole else 1.0) - sizes[0])
-    if whole:
+        sizes.append((n if counted else 1.0) - sizes[0])
+    if counted:
         counts = [int(x) for x in sizes]
         if sum(counts) != n:
             raise UserError(

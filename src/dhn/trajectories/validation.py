@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dhn.checks import mapping, numbers, sequence
 from dhn.errors import UserError
 from dhn.trajectories.labels import all_labels, check_label, default_names
 
@@ -25,9 +26,10 @@ def validated(data: "Trajectories") -> dict[str, Any]:
     names = _labels("names", data.names, d, default_names(d))
     ids = _labels("ids", data.ids, n, tuple(map(str, range(n))))
     group = _labels("code_group", data.code_group, n, (), distinct=False)
-    if any(isinstance(a, str) or a is None for a in data.angles):
+    flags = sequence("angles", data.angles)
+    if any(isinstance(a, str) or a is None for a in flags):
         raise UserError(f"angles must be true or false for each coordinate; got {data.angles!r}.")
-    angles = tuple(bool(a) for a in data.angles) or (False,) * d
+    angles = tuple(bool(a) for a in flags) or (False,) * d
     if len(angles) != d:
         raise UserError(
             f"angles must have one flag a coordinate ({d}: {', '.join(names)}); got {len(angles)}."
@@ -39,47 +41,26 @@ def validated(data: "Trajectories") -> dict[str, Any]:
         value = getattr(data, name)
         fields[name] = None if value is None else _like_q(name, numbers(name, value), q)
     for name in ("q_quantiles", "p_quantiles"):
-        fields[name] = _quantiles(name, getattr(data, name), q)
+        fields[name] = _quantiles(name, mapping(name, getattr(data, name)), q)
     if fields["p_quantiles"] and fields["p"] is None and fields["v"] is None:
         raise UserError("p_quantiles were given without p or v; give the momenta they belong to.")
     fields["known"] = _known(data.known, fields)
     fields["t"] = _times(numbers("t", data.t), fields)
-    fields["params"] = _params(data.params, n)
+    fields["params"] = _params(mapping("params", data.params), n)
     fields["noise"] = None if data.noise is None else _noise(data.noise, fields)
-    fields["meta"] = _meta(data.meta)
+    fields["meta"] = _meta(mapping("meta", data.meta))
     if data.system is not None and not isinstance(data.system, str):
         raise UserError(f"system must be a name; got {type(data.system).__name__}.")
     levels = (tuple(fields["q_quantiles"]), tuple(fields["p_quantiles"]))
     each = fields["noise"] is not None and fields["noise"].ndim == 4
     labels = all_labels(names, fields["params"], levels, each)
-    fields["units"] = _units(data.units, labels)
+    fields["units"] = _units(mapping("units", data.units), labels)
     for key, value in fields.items():
         if isinstance(value, np.ndarray):
             fields[key] = _read_only(value)
         elif isinstance(value, dict) and key in ("params", "q_quantiles", "p_quantiles"):
             fields[key] = {k: _read_only(x) for k, x in value.items()}
     return fields
-
-
-def numbers(name: str, value: Any) -> np.ndarray:
-    """`value` as float64, or a `UserError` that names it."""
-    if np.ma.isMaskedArray(value):
-        value = np.ma.filled(value.astype(np.float64), np.nan)
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "fiub":
-            array = np.asarray(value, dtype=np.float64) if array.dtype.kind == "O" else None
-    except (ValueError, TypeError) as error:
-        hint = (
-            " Arrays of unequal length: use Trajectories.from_list."
-            if "inhomogeneous" in str(error)
-            else ""
-        )
-        raise UserError(f"{name} must be an array of real numbers.{hint}") from None
-    if array is None:
-        kind = np.asarray(value).dtype
-        raise UserError(f"{name} must be an array of real numbers; got values of type {kind}.")
-    return np.asarray(array, dtype=np.float64)
 
 
 def check_times(
@@ -255,7 +236,7 @@ def _labels(
 ) -> tuple[str, ...]:
     if isinstance(value, str):
         raise UserError(f"{field} must be a sequence of names, not one text: ({value!r},).")
-    labels = tuple(str(x) for x in value) or default
+    labels = tuple(str(x) for x in sequence(field, value)) or default
     if len(labels) != count and labels != default:
         raise UserError(f"{field} must have {count} entries to fit q; got {len(labels)}.")
     for label in labels:

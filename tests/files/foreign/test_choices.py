@@ -28,7 +28,7 @@ def swing(tmp_path):
     [({"from_": 2}, 2, 7.98, 100), ({"to": 3.0}, 0, 3, 249), ({"from_": 1, "to": 2}, 1, 2, 349)],
 )
 def test_a_time_range_keeps_the_rows_inside(swing, options, first, last, left_out):
-    found = import_measured(swing, q="x", positions_only=True, **options)
+    found = import_measured(swing, q="x", **options)
     data = found.parts["all"]
     assert (data.t[0], data.t[-1]) == pytest.approx((first, last))
     assert found.report.changes == {"rows outside the time range, left out": left_out}
@@ -82,7 +82,7 @@ def test_a_short_arc_makes_the_pivot_doubtful(tmp_path):
 
 
 @pytest.mark.parametrize("times", ["even", "uneven"])
-def test_positions_at_their_own_times_are_those_of_the_file(tmp_path, times):
+def test_positions_are_those_of_the_file(tmp_path, times):
     rng = np.random.default_rng(0)
     t = T + (0 if times == "even" else rng.uniform(0, 0.015, 400))
     keep = np.r_[0:150, 200:400]  # a hole
@@ -90,16 +90,22 @@ def test_positions_at_their_own_times_are_those_of_the_file(tmp_path, times):
     rows[20], rows[30] = f"{t[20]:.17g},", f"{t[30]:.17g},NA"
     file = tmp_path / "a.csv"
     file.write_text("t,x\n" + "\n".join(rows))
-    found = import_measured(file, q="x", positions_only=True, keep_times=True)
+    found = import_measured(file, q="x")
     data = found.parts["all"]
-    expected = SWING[keep].copy()
-    expected[[20, 30]] = np.nan
-    np.testing.assert_array_equal(data.times[0], t[keep])
-    np.testing.assert_array_equal(data.q[0, :, 0], expected)
+    measured = SWING.copy()
+    measured[[20, 30]] = np.nan
+    if times == "even":
+        measured[150:200] = np.nan
+        np.testing.assert_allclose(data.times[0], T, atol=1e-12)
+    else:
+        measured = measured[keep]
+        np.testing.assert_array_equal(data.times[0], t[keep])
+    np.testing.assert_array_equal(data.q[0, :, 0], measured)
     assert data.v is None and data.p is None
-    np.testing.assert_array_equal(data.known[0], np.isfinite(expected))
-    assert found.report.changes == {"rows without measurements, kept as unknown states": 2}
-    assert found.report.velocities == found.report.momenta == "none"
+    np.testing.assert_array_equal(data.known[0], np.isfinite(measured))
+    assert found.report.changes == {"rows without measurements, unknown": 2}
+    assert found.report.measured == ("q",)
+    assert found.report.own_times == (times == "uneven")
     assert found.report.period == pytest.approx(2 * np.pi / 3, rel=0.1)
     out = tmp_path / "out.csv"
     dhn.write(data, out)
@@ -111,31 +117,18 @@ def test_a_coordinate_that_is_missing_alone_leaves_the_other_one(tmp_path):
     lines = file.read_text().splitlines()
     lines[11] = f"{T[10]:.12g},,{2 * SWING[10]:.12g}"
     file.write_text("\n".join(lines))
-    options = {"q": ("a", "b"), "positions_only": True, "keep_times": True}
-    data = import_measured(file, **options, angles="all").parts["all"]
+    data = import_measured(file, q=("a", "b"), angles="all").parts["all"]
     assert np.isnan(data.q[0, 10, 0]) and data.q[0, 10, 1] == pytest.approx(2 * SWING[10])
-    assert not data.known[0, 10] and data.known.sum() == 399
+    assert data.known.all() and not data.known_q[0, 10, 0] and data.known_q.sum() == 799
 
 
-def test_own_times_can_be_split_segmented_and_have_velocities(tmp_path):
+def test_own_times_can_be_split_and_segmented(tmp_path):
     t = T + np.random.default_rng(0).uniform(0, 0.015, 400)
     file = save(tmp_path / "a.csv", [t, 0.6 * np.cos(3 * t)])
-    found = import_measured(file, q="x", keep_times=True, split=(0.5, 0.5), segment=50).parts
+    found = import_measured(file, q="x", split=(0.5, 0.5), segment=50).parts
     train, test = found["train"], found["test"]
     assert train.states == 50 and train.times.max() < test.times.min()
     assert np.isin(train.times, [float(f"{x:.12g}") for x in t]).all()
-    known = train.known
-    np.testing.assert_allclose(
-        train.v[known][:, 0], -1.8 * np.sin(3 * train.times[known]), atol=0.01
-    )
-
-
-def test_positions_only_on_a_grid_keeps_a_system_and_its_names(swing):
-    options = {"q": ("t", "x"), "rate": 50, "positions_only": True, "system": "double_pendulum"}
-    data = import_measured(swing, **options).parts["all"]
-    assert data.names == ("theta1", "theta2") and data.system == "double_pendulum"
-    assert data.p is None and data.v is None
-    assert data.known.all() and np.isnan(data.noise[1]).all()
 
 
 CLOCK = 10_000 + np.arange(400) * 33_333
@@ -191,11 +184,6 @@ def test_what_is_right_is_not_warned_of(tmp_path, columns, header, options):
         ({"q": (), "markers": ("t", "x"), "pivot": 1}, "pivot needs x and y; got 1 numbers"),
         ({"q": (), "markers": ("t",), "pivot": "fit"}, "at least 1 marker, pivot first"),
         ({"q": (), "markers": ("t", "t"), "pivot": "fit"}, "along a straight line"),
-        ({"positions_only": True, "v": "x"}, "leave v, p and mass out"),
-        ({"positions_only": True, "mass": 1}, "leave v, p and mass out"),
-        ({"positions_only": True, "edges": "drop"}, "edges concern computed velocities"),
-        ({"keep_times": True, "dt": 0.1}, "leave dt out"),
-        ({"keep_times": True, "mass": "fit"}, "leave keep_times out"),
     ],
 )
 def test_contradictions_are_one_line(swing, options, message):
@@ -234,7 +222,7 @@ def test_few_of_many_columns(tmp_path):
     row = ",0" * d
     names = ",".join(f"c{k}" for k in range(d))
     file.write_text(f"t,{names},x\n" + "".join(f"{t:.4f}{row},{t * t}\n" for t in T[:8]))
-    data = import_measured(file, q="x", positions_only=True).parts["all"]
+    data = import_measured(file, q="x").parts["all"]
     np.testing.assert_allclose(data.q[0, :, 0], T[:8] ** 2)
 
 
@@ -248,7 +236,7 @@ def test_frames_without_any_marker_keep_their_place(tmp_path, lost):
         lines[k + 1] = ",,,"
     file = tmp_path / "film.csv"
     file.write_text("\n".join(lines))
-    options = {"rate": 60, "positions_only": True}
+    options = {"rate": 60}
     by_position = import_measured(file, markers=("1", "2", "3", "4"), **options).parts["all"]
     by_name = import_measured(file, markers=("0", "1"), **options).parts["all"]
     for found in (by_position, by_name):

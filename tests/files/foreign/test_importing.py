@@ -44,7 +44,7 @@ def test_columns_by_name_and_position(track):
     assert found.report.rows == 500 and sum(found.report.states.values()) == data.states
     assert found.report.period == pytest.approx(np.pi, rel=0.05)
     assert "names 2 of 4 columns" in found.report.warnings[0]
-    assert "velocities stand in for momenta" in found.report.momenta
+    assert found.report.measured == ("q", "v")
     same = import_measured(track, time=2, q="3", v="4").parts["all"]
     np.testing.assert_array_equal(same.q, data.q)
 
@@ -66,7 +66,7 @@ def test_what_is_uniform_already_is_not_changed(tmp_path):
     np.testing.assert_array_equal(data.q[0, :, 0], x)
     np.testing.assert_array_equal(data.v[0, :, 0], v)
     assert found.report.states == {
-        **{"missing": 0, "interpolated": 0, "resampled": 0, "copied": 300, "uncertain": 0}
+        **{"missing": 0, "interpolated": 0, "resampled": 0, "copied": 300}
     }
     assert not found.report.changes and not found.report.warnings
 
@@ -82,30 +82,6 @@ def test_importing_what_was_imported_changes_nothing(track, tmp_path, ending):
     np.testing.assert_allclose(again.times, data.times, rtol=1e-12)
     np.testing.assert_array_equal(again.known, data.known)
     assert again.ids == data.ids and again.names == data.names
-
-
-def test_velocities_are_computed_where_there_are_none(tmp_path):
-    rng = np.random.default_rng(0)
-    t = np.arange(800) * 0.02
-    x, v = oscillator(t)
-    file = save(tmp_path / "a.txt", [t, x + 0.01 * rng.normal(size=800)], "t x")
-    found = import_measured(file, q="x")
-    data = found.parts["all"]
-    error = (data.v[0, :, 0] - v)[data.known[0]]
-    assert np.sqrt(np.mean(error**2)) < 0.03 * v.std()
-    assert data.noise[1, 0] == pytest.approx(np.sqrt(np.mean(error**2)), rel=0.5)
-    # The ends are less certain and say so.
-    assert not data.known[0, 0] and not data.known[0, -1] and data.known[0, 40:-40].all()
-    assert found.report.states["uncertain"] == (~data.known).sum() > 0
-    kept = import_measured(file, q="x", edges="keep").parts["all"]
-    assert kept.known.all()
-    dropped = import_measured(file, q="x", edges="drop").parts["all"]
-    assert dropped.known.all() and dropped.states == data.known.sum()
-    smooth = import_measured(file, q="x", smooth=True).parts["all"]
-    inner = slice(40, -40)
-    rough = np.std((data.q[0, :, 0] - x)[inner])
-    fine = np.std((smooth.q[0, :, 0] - x)[inner])
-    assert fine < 0.4 * rough and smooth.noise[0, 0] == pytest.approx(fine, rel=0.6)
 
 
 def test_everything_that_happens_to_rows_is_counted(tmp_path):
@@ -127,18 +103,20 @@ def test_everything_that_happens_to_rows_is_counted(tmp_path):
         "header or comment lines between the data, left out": 1,
         "last line cut short, left out": 1,
         "rows without a time, left out": 1,
-        "rows without measurements, left out": 1,
-        "rows with some measurements missing, left out": 1,
+        "rows without measurements, unknown": 1,
+        "rows with some measurements missing, known in part": 1,
         "rows out of order, sorted": 1,
         "rows at (nearly) the same time, averaged into others": 1,
     }
     data = found.parts["all"]
-    # Three single rows are interpolated, sixty in a hole are missing.
-    assert (found.report.states["interpolated"], found.report.states["missing"]) == (3, 60)
+    # A hole of sixty rows, one row without a number and one without a time.
+    assert found.report.states["missing"] == 62
     assert found.report.rows == len(rows)
-    assert data.states == 400 and (~data.known).sum() == 63
+    assert data.states == 400 and (~data.known).sum() == 62
+    assert data.q[0, 60, 0] == 0.1 and np.isnan(data.v[0, 60, 0]), "known in part"
+    x[60] = 0.1
     np.testing.assert_allclose(data.q[0, data.known[0], 0], x[data.known[0]], atol=1e-8)
-    np.testing.assert_allclose(data.q[0, 50, 0], x[50], atol=1e-6)
+    assert np.isnan(data.q[0, 50, 0])
 
 
 def test_trials_of_unequal_length_from_a_column_files_or_restarts(tmp_path):
@@ -219,10 +197,7 @@ def test_markers_of_a_filmed_pendulum(tmp_path):
     np.testing.assert_allclose(film.q[0], theta, atol=3e-3)
     assert film.params["link1_length"] == pytest.approx(600, rel=1e-3)
     assert film.units["theta1"] == "rad"
-    system = dhn.get_system("double_pendulum")
-    v = system.velocities(theta, data.p[0], {"l2": 0.8})
-    known = film.known[0]
-    assert np.sqrt(np.mean((film.v[0] - v)[known] ** 2)) < 0.05 * v.std()
+    assert film.momenta is None
     names = "pivot_x,pivot_y,joint_x,joint_y,x_tip,y_tip"
     named = save(tmp_path / "named.csv", columns, names, "%d", ",")
     other = import_measured(named, markers=("pivot", "joint", "tip"), **options).parts["all"]
@@ -264,24 +239,6 @@ def test_degrees_turns_and_zero(tmp_path):
     np.testing.assert_allclose(np.sin(data.q[..., 0]), np.sin(0.3 + 4 * data.times), atol=1e-8)
     wrapped = import_measured(file, q="angle", v="rate", wrapped=True).parts["all"]
     assert wrapped.q.max() <= 2 * np.pi
-
-
-def test_momenta_by_mass_and_by_system(tmp_path):
-    rng = np.random.default_rng(0)
-    t = np.arange(200) * 0.05
-    q = np.stack([np.sin(t), np.cos(1.3 * t)], -1)
-    v = np.stack([np.cos(t), -1.3 * np.sin(1.3 * t)], -1) + 0.01 * rng.normal(size=q.shape)
-    file = save(tmp_path / "a.txt", [t, *q.T, *v.T], "t a b va vb", "%.12g")
-    options = {"q": ("a", "b"), "v": ("va", "vb")}
-    data = import_measured(file, mass=(2, 0.5), **options).parts["all"]
-    np.testing.assert_allclose(data.p, data.v * [2, 0.5])
-    np.testing.assert_allclose(data.noise[1], [0.02, 0.005], rtol=0.25)
-    params = {"l1": 1.0, "l2": 0.7}
-    data = import_measured(file, system="double_pendulum", params=params, **options).parts["all"]
-    system = dhn.get_system("double_pendulum")
-    np.testing.assert_allclose(data.p[0], system.momenta(data.q[0], data.v[0], params), atol=1e-12)
-    assert data.names == ("theta1", "theta2") and data.system == "double_pendulum"
-    assert data.angles == (True, True) and data.params["l2"] == 0.7
 
 
 @pytest.mark.parametrize("codes, groups", [("own", 8), ("run", 2), ("all", 1)])
@@ -354,22 +311,3 @@ def test_a_mistaken_velocity_is_noticed(tmp_path):
         assert word in import_measured(file).report.warnings[0]
     file = save(tmp_path / "a.txt", [t, x, x], "t q v", "%.12g")
     assert "is it the right column" in import_measured(file).report.warnings[0]
-
-
-def test_smoothing_leaves_held_out_parts_as_measured(tmp_path):
-    rng = np.random.default_rng(0)
-    t = np.arange(900) * 0.02
-    x = np.sin(2 * t) + 0.02 * rng.normal(size=900)
-    file = tmp_path / "run.csv"
-    np.savetxt(file, np.c_[t, x], delimiter=",", header="t,x", comments="")
-    rough = import_measured(file, q="x", split=(0.6, 0.2, 0.2)).parts
-    found = import_measured(file, q="x", split=(0.6, 0.2, 0.2), smooth=True)
-    smooth = found.parts
-    truth = np.sin(2 * smooth["train"].times[0])
-    error = (smooth["train"].q[0, :, 0] - truth)[30:-30]
-    assert error.std() < 0.6 * 0.02
-    assert smooth["train"].noise[0, 0] < 0.6 * smooth["test"].noise[0, 0]
-    for part in ("validation", "test"):
-        np.testing.assert_array_equal(smooth[part].q, rough[part].q)
-        np.testing.assert_array_equal(smooth[part].noise, rough[part].noise)
-    assert "only the train part is smoothed; the others stay as measured" in found.report.notes

@@ -10,7 +10,7 @@ import pytest
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
 from dhn.models import DHNConfig, ModelContext, NetworkConfig
-from dhn.models.registry import build_model, count_parameters, planned_parameters
+from dhn.models.registry import build_model, count_parameters, draw_weights, planned_parameters
 from dhn.models.upsampler import linear_upsample
 from dhn.reproduction.baselines import (
     CNNConfig,
@@ -50,7 +50,7 @@ def test_shifted_products_are_a_convolution():
 
 
 def test_a_fresh_cnn_is_linear_interpolation():
-    model = CNNModel.build(CNNConfig(width=8), CONTEXT, jr.key(0))
+    model = draw_weights(CNNModel, CNNConfig(width=8), CONTEXT, jr.key(0))
     sparse = states(3, 17)
     filled = model.upsample(sparse, jnp.zeros((3, 1)), 4)
     grid, fine = np.arange(17.0), np.arange(65) / 4
@@ -63,7 +63,7 @@ def test_a_fresh_cnn_is_linear_interpolation():
 
 
 def test_the_papers_cnn_starts_from_nothing_but_keeps_known_states():
-    model = CNNModel.build(CNNConfig(width=8, residual=False), CONTEXT, jr.key(0))
+    model = draw_weights(CNNModel, CNNConfig(width=8, residual=False), CONTEXT, jr.key(0))
     sparse = states(3, 17)
     filled = model.upsample(sparse, jnp.zeros((3, 1)), 4)
     line = linear_upsample(sparse.q, 4)
@@ -73,7 +73,7 @@ def test_the_papers_cnn_starts_from_nothing_but_keeps_known_states():
 
 def test_a_cnn_sees_both_sides_of_a_gap_only_nearby():
     """Three layers of kernel 7 reach nine states to each side, no further."""
-    model = CNNModel.build(CNNConfig(width=8, depth=3, residual=False), CONTEXT, jr.key(0))
+    model = draw_weights(CNNModel, CNNConfig(width=8, depth=3, residual=False), CONTEXT, jr.key(0))
     sparse = states(1, 17)
     z = jnp.zeros((1, 1))
     moved = StateBlock(sparse.q.at[0, 8].add(1.0), sparse.p)
@@ -85,7 +85,7 @@ def test_a_cnn_sees_both_sides_of_a_gap_only_nearby():
 
 
 def test_a_cnn_refuses_another_factor():
-    model = CNNModel.build(CNNConfig(width=8), CONTEXT, jr.key(0))
+    model = draw_weights(CNNModel, CNNConfig(width=8), CONTEXT, jr.key(0))
     with pytest.raises(UserError, match="trained to refine 4 times; got factor=8"):
         model.upsample(states(1, 5), jnp.zeros((1, 1)), 8)
     with pytest.raises(ValueError, match="kernel must be odd"):
@@ -95,7 +95,7 @@ def test_a_cnn_refuses_another_factor():
 @pytest.mark.parametrize("guess", ["linear", "hermite"])
 def test_neighbours_meet_the_known_states(guess):
     """As the fraction goes to 0 or 1 the state goes to the neighbour, whatever the weights."""
-    model = NeighbourModel.build(NeighbourConfig(width=8, guess=guess), CONTEXT, jr.key(0))
+    model = draw_weights(NeighbourModel, NeighbourConfig(width=8, guess=guess), CONTEXT, jr.key(0))
     first, last = (jnp.concatenate(states(5, 1, s), axis=-1)[:, 0] for s in (1, 2))
     z = jnp.ones((5, CODES))
     for fraction, expected in ((0.0, first), (1.0, last)):
@@ -105,7 +105,9 @@ def test_neighbours_meet_the_known_states(guess):
 
 def test_hermite_neighbours_have_one_slope_at_a_known_state():
     """The curve before a state and the curve after it meet with the same derivative."""
-    model = NeighbourModel.build(NeighbourConfig(width=8, guess="hermite"), CONTEXT, jr.key(0))
+    model = draw_weights(
+        NeighbourModel, NeighbourConfig(width=8, guess="hermite"), CONTEXT, jr.key(0)
+    )
     a, b, c = (jnp.concatenate(states(1, 1, s), axis=-1)[:, 0] for s in (1, 2, 3))
     z = jnp.ones((1, CODES))
 
@@ -117,7 +119,7 @@ def test_hermite_neighbours_have_one_slope_at_a_known_state():
 
 
 def test_neighbours_fill_any_factor():
-    model = NeighbourModel.build(NeighbourConfig(width=8), CONTEXT, jr.key(0))
+    model = draw_weights(NeighbourModel, NeighbourConfig(width=8), CONTEXT, jr.key(0))
     sparse, z = states(3, 5), jnp.ones((3, CODES))
     for factor in (2, 3, 16):
         filled = model.upsample(sparse, z, factor)
@@ -133,7 +135,7 @@ def test_neighbours_fill_any_factor():
 
 
 def test_a_vanilla_network_that_says_nothing_stands_still():
-    model = VanillaModel.build(VanillaConfig(width=8, context=4), CONTEXT, jr.key(0))
+    model = draw_weights(VanillaModel, VanillaConfig(width=8, context=4), CONTEXT, jr.key(0))
     silent = jax.tree.map(lambda x: x * 0 if eqx.is_inexact_array(x) else x, model)
     context = states(3, 4)
     after = silent.advance(context, jnp.zeros((3, CODES)), jr.key(0))
@@ -143,7 +145,7 @@ def test_a_vanilla_network_that_says_nothing_stands_still():
 @pytest.mark.parametrize("network", ["resnet", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_a_vanilla_network_uses_all_its_context(network):
     config = VanillaConfig(network=network, width=8, context=4)
-    model = VanillaModel.build(config, CONTEXT, jr.key(0))
+    model = draw_weights(VanillaModel, config, CONTEXT, jr.key(0))
     context, z = states(1, 4), jnp.zeros((1, CODES))
     slopes = jax.grad(lambda c: model.advance(c, z, jr.key(0)).q.sum())(context)
     assert (jnp.abs(slopes.q).max((0, 2)) > 0).all()
@@ -152,7 +154,9 @@ def test_a_vanilla_network_uses_all_its_context(network):
 
 def test_a_transformer_needs_a_width_that_its_heads_divide():
     with pytest.raises(UserError, match="multiple of its heads; got width=10, heads=4"):
-        VanillaModel.build(VanillaConfig(network="transformer", width=10), CONTEXT, jr.key(0))
+        draw_weights(
+            VanillaModel, VanillaConfig(network="transformer", width=10), CONTEXT, jr.key(0)
+        )
 
 
 @pytest.mark.parametrize(

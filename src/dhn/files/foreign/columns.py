@@ -128,8 +128,7 @@ def _recognised(source: Source, options: ImportOptions) -> ImportOptions:
         ) from None
     found |= {"q": tuple(x for _, x in roles.q), "trial": options.trial or roles.trajectory}
     for key in ("v", "p"):
-        seen = () if options.positions_only else tuple(x for _, x in getattr(roles, key))
-        found[key] = getattr(options, key) or seen
+        found[key] = getattr(options, key) or tuple(x for _, x in getattr(roles, key))
     return options.model_copy(update=found)
 
 

@@ -1,9 +1,13 @@
-"""From rows to a uniform grid of times, without claiming more than was measured.
+"""From rows to states: at their own times, or on a uniform grid.
 
-A grid state is *copied* where a measurement lies on it (to 1e-6 of a step), *resampled* where the
-nearest measurement is at most half a step away (half a sampling step or half a grid step,
-whichever is less), *interpolated* where it is further off but inside a stretch without holes, and
-*missing* inside a hole (three and a half sampling steps or more). The first two are `known`.
+Without a time step the rows stay as they were measured. If their times are those of a regular
+clock, lost rows become states without numbers; else every row keeps its own time.
+
+With a time step the rows are brought onto that grid, without claiming more than was measured. A
+grid state is *copied* where a measurement lies on it (to 1e-6 of a step), *resampled* where the
+nearest measurement is at most half a step away (half a sampling step or half a grid step, whichever
+is less), *interpolated* where it is further off but inside a stretch without holes, and *missing*
+inside a hole (three and a half sampling steps or more). The first two are `known`.
 """
 
 import dataclasses
@@ -15,19 +19,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dhn.errors import UserError
-from dhn.files.foreign.derivative import (
-    Filter,
-    choose_filter,
-    differentiate,
-    local_fit,
-    nearest,
-    noise_level,
-)
+from dhn.files.foreign.noise import noise_level
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.recording import COPIED, INTERPOLATED, MISSING, RESAMPLED, Run
 from dhn.trajectories.segments import SEGMENT
 
 COPY = 1e-6  # of a grid step: a measurement this near is taken as it is
+REGULAR = 1e-3  # of a sampling step: times this near to a regular clock's are taken as its own
+_DECIMALS = 9  # of written times, at most
 HOLE = 3.5  # sampling steps without a row
 _OUTSIDE = 0.1  # of a grid step: how far a state may lie before the first measurement of a stretch
 _ROOM = 50  # a grid with this many times more states than rows comes from a wrong time column
@@ -68,147 +67,146 @@ def grid_indices(
     return np.arange(first, max(last, first) + 1)
 
 
+def is_regular(times: Sequence[Float[np.ndarray, " _"]], step: float) -> bool:
+    """Whether all times are those of one clock with this step, up to the rounding of decimals."""
+    t = np.concatenate(times)
+    written = next(
+        (k for k in range(_DECIMALS) if np.allclose(t * 10**k, np.round(t * 10**k), 0, 1e-3)), None
+    )
+    # Half a unit of the last decimal at both ends of an interval.
+    rounding = 0.0 if written is None else 1.02 * 10.0**-written
+    if rounding > 0.5 * step:
+        rounding = 0.0
+    for one in times:
+        off = (one - one[0]) / step
+        if np.abs(off - np.round(off)).max() > max(REGULAR, rounding / step):
+            return False
+    return True
+
+
+def nearest(t: Float[np.ndarray, " N"], at: Float[np.ndarray, " M"]) -> Int[np.ndarray, " M"]:
+    """Index of the sample nearest to each time of `at`, the earlier of two."""
+    right = np.clip(np.searchsorted(t, at), 0, len(t) - 1)
+    left = np.maximum(right - 1, 0)
+    return np.where(np.abs(t[left] - at) <= np.abs(t[right] - at), left, right)
+
+
 def interpolate(
     t: Float[np.ndarray, " N"], x: Float[np.ndarray, "N d"], at: Float[np.ndarray, " M"]
 ) -> Float[np.ndarray, "M d"]:
-    """A cubic spline; where times are too uneven for one, local cubic fits."""
+    """A cubic spline; where times are too uneven for one, cubics without overshoot."""
     if len(t) < 4:
         return np.stack([np.interp(at, t, column) for column in x.T], axis=-1)
+    from scipy.interpolate import CubicSpline, PchipInterpolator
+
     steps = np.diff(t)
     if steps.min() >= 0.25 * np.median(steps):
-        from scipy.interpolate import CubicSpline
-
         return CubicSpline(t, x)(at)
     # A spline would swing between noisy samples that lie close together.
-    return np.stack([local_fit(t, column, at, 7, 3)[0][0] for column in x.T], axis=-1)
+    return np.asarray(PchipInterpolator(t, x)(np.clip(at, t[0], t[-1])))
 
 
 @final
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How runs come onto the grid; settled on the training part alone."""
+    """How runs become states; settled on the training part alone."""
 
     step: float
     """The sampling step of the data."""
     dt: float
-    filters: tuple[Filter, ...]
-    """One a coordinate, for velocities that were not measured and for smoothing."""
-    velocity_filters: tuple[Filter, ...] = ()
-    """The same for measured velocities."""
-    smooth: bool = False
-    derive: bool = True
-    """Whether velocities are to be computed."""
-    keep_times: bool = False
-    """Whether states stay at the times of the rows, instead of a uniform grid."""
-    velocities: str = "measured"
-    """Where velocities come from, in words."""
-    noise: Float[np.ndarray, "2 d"] | None = None
-    """Standard deviations of q and of p (or v) on the grid; NaN where there is no such number."""
+    own_times: bool
+    """Whether states stay at the times of the rows, because no regular clock made them."""
+    resample: bool
+    """Whether the user asked for a grid of another step."""
+    noise: Float[np.ndarray, "2 d"]
+    """Standard deviations of q and of p (or v); NaN where there is no such number."""
 
 
-def make_plan(runs: list[Run], options: ImportOptions) -> Plan:
-    """Time step, filters and noise, from the complete rows of the training part `runs`."""
+def make_plan(runs: list[Run], everything: list[Run], options: ImportOptions) -> Plan:
+    """Time step and noise, from the complete rows of the training part `runs`."""
     step = sampling_step([x.t for x in runs])
     pieces = [(run, part) for run in runs for part in stretches(run.t, step)]
     times = [run.t[part] for run, part in pieces]
-    dimensions = range(runs[0].q.shape[1])
 
-    def filters_of(key: str) -> tuple[tuple[Filter, ...], np.ndarray]:
-        """Filters of q, v or p, and the noise that they leave."""
-        columns = [[getattr(run, key)[part][:, k] for run, part in pieces] for k in dimensions]
-        noise = np.array([noise_level(times, x) for x in columns])
-        found = tuple(choose_filter(times, columns[k], noise[k]) for k in dimensions)
-        return found, noise * _gain(times, found) if options.smooth and key != "p" else noise
+    def noise(key: str) -> Float[np.ndarray, " d"]:
+        if getattr(runs[0], key) is None:
+            return np.full(runs[0].q.shape[1], np.nan)
+        columns = [getattr(run, key)[part].T for run, part in pieces]
+        return np.array([noise_level(times, x) for x in zip(*columns, strict=True)])
 
-    filters, q_noise = filters_of("q")
-    velocity_filters: tuple[Filter, ...] = ()
-    derive = runs[0].v is None and runs[0].p is None and not options.positions_only
-    velocities, p_noise = "none", np.full(len(dimensions), np.nan)
-    if derive:
-        fits = sorted({f"degree {x.order} over {x.window} samples" for x in filters})
-        velocities = f"local polynomials, {' and '.join(fits)}, chosen by the noise"
-        p_noise = np.array([x.error for x in filters])
-    if runs[0].v is not None:
-        velocity_filters, p_noise = filters_of("v")
-        velocities = "measured, smoothed" if options.smooth else "measured"
-    if runs[0].p is not None:
-        p_noise = filters_of("p")[1]
+    resample = options.dt is not None
     return Plan(
-        step, options.dt or step, filters, velocity_filters, options.smooth, derive,
-        options.keep_times, velocities, np.stack([q_noise, p_noise]),
-    )  # fmt: skip
+        step=step,
+        dt=options.dt or step,
+        own_times=not resample and not is_regular([x.t for x in everything], step),
+        resample=resample,
+        noise=np.stack([noise("q"), noise("v" if runs[0].p is None else "p")]),
+    )
 
 
-def _gain(times: list[np.ndarray], filters: tuple[Filter, ...]) -> np.ndarray:
-    """How much of the noise a smoothed value keeps, in the middle of the longest stretch."""
-    t = max(times, key=len)
-    middle = t[len(t) // 2 :][:1]
-    return np.array([local_fit(t, t, middle, x.window, x.order)[1][0, 0] for x in filters])
-
-
-def to_grid(run: Run, plan: Plan, anchor: float, after: int | None = None) -> Run:
-    """`run` at the times `anchor + k dt`, with k > `after`, or at its own times."""
-    if plan.keep_times:
-        return _at_own_times(run, plan)
+def to_states(run: Run, plan: Plan, anchor: float, after: int | None = None) -> Run:
+    """The states of a run: at its own times, or at `anchor + k dt` with k > `after`."""
+    if plan.own_times:
+        return dataclasses.replace(run, kind=np.where(_measured(run), COPIED, MISSING))
     k = grid_indices(run.t, anchor, plan.dt, f"run {run.id!r}")
     k = k if after is None else k[k > after]
-    return _evaluate(run, plan, anchor + k * plan.dt)
+    if plan.resample:
+        return _resampled(run.complete(), plan, anchor + k * plan.dt)
+    return _at_ticks(run, plan, anchor, k)
 
 
-def _at_own_times(run: Run, plan: Plan) -> Run:
-    """One state a row; what is missing in a row stays missing."""
-    found = _evaluate(run.complete(), plan, run.t)
-    whole = np.isin(run.t, run.complete().t)
-    blank = np.full(run.q.shape, np.nan)
-    measured = {"q": run.q, "v": run.v, "p": run.p}
-    arrays = {k: getattr(found, k) for k in measured}
-    for key, array in arrays.items():
-        if array is not None:
-            source = blank if measured[key] is None else measured[key]
-            arrays[key] = np.where(whole[:, None], array, source)
-    return dataclasses.replace(found, kind=np.where(whole, found.kind, MISSING), **arrays)
+def _measured(run: Run) -> np.ndarray:
+    """(N,) rows in which something was measured."""
+    arrays = [x for x in (run.q, run.v, run.p) if x is not None]
+    return np.any([np.isfinite(x).any(-1) for x in arrays], axis=0)
 
 
-def _evaluate(run: Run, plan: Plan, at: Float[np.ndarray, " M"]) -> Run:
+def _at_ticks(run: Run, plan: Plan, anchor: float, k: Int[np.ndarray, " M"]) -> Run:
+    """One state a tick of the clock; ticks without a row hold no number."""
+    place = np.round((run.t - anchor) / plan.dt).astype(np.int64) - (k[0] if len(k) else 0)
+    inside = (place >= 0) & (place < len(k))
+    kind = np.full(len(k), MISSING)
+    kind[place[inside]] = np.where(_measured(run)[inside], COPIED, MISSING)
+
+    def spread(x: np.ndarray | None) -> np.ndarray | None:
+        if x is None:
+            return None
+        states = np.full((len(k), x.shape[1]), np.nan)
+        states[place[inside]] = x[inside]
+        return states
+
+    q, v, p = (spread(x) for x in (run.q, run.v, run.p))
+    assert q is not None  # a run has positions
+    return Run(run.id, anchor + k * plan.dt, q, v, p, run.lengths, kind=kind)
+
+
+def _resampled(run: Run, plan: Plan, at: Float[np.ndarray, " M"]) -> Run:
     """`run`, whose rows are complete, at the times `at`."""
-    states, d = len(at), run.q.shape[1]
-    q = np.full((states, d), np.nan)
-    v = np.full((states, d), np.nan) if plan.derive or run.v is not None else None
-    p = None if run.p is None else np.full((states, d), np.nan)
-    kind = np.zeros(states, dtype=np.int64)
-    uncertain = np.zeros(states, dtype=bool)
+    arrays = {
+        key: np.full((len(at), run.q.shape[1]), np.nan)
+        for key in ("q", "v", "p")
+        if getattr(run, key) is not None
+    }
+    kind = np.full(len(at), MISSING)
     reach = 0.5 * min(plan.dt, plan.step) * (1 + 1e-9)
     for part in stretches(run.t, plan.step):
         t = run.t[part]
         # Two stretches lie too far apart to reach the same state.
         low, high = t[0] - _OUTSIDE * plan.dt, t[-1] + _OUTSIDE * plan.dt
-        rows = np.flatnonzero((at >= low) & (at <= high) & (kind == 0))
+        rows = np.flatnonzero((at >= low) & (at <= high) & (kind == MISSING))
         if not len(rows):
             continue
         here = at[rows]
         closest = nearest(t, here)
         off = np.abs(t[closest] - here)
         exact = off <= COPY * plan.dt
-        near = np.where(off <= reach, RESAMPLED, INTERPOLATED)
-        kind[rows] = np.where(exact, COPIED, near)
-        for array, source in ((q, run.q), (v, run.v), (p, run.p)):
-            if array is not None and source is not None:
-                values = interpolate(t, source[part], here)
-                array[rows] = np.where(exact[:, None], source[part][closest], values)
-        if plan.derive or plan.smooth:
-            for c, chosen in enumerate(plan.filters):
-                value, slope, edge = differentiate(t, run.q[part][:, c], here, chosen)
-                if plan.smooth:
-                    q[rows, c] = value
-                if plan.derive and v is not None:
-                    v[rows, c] = slope
-                    uncertain[rows] |= edge
-        if plan.smooth and run.v is not None and v is not None:
-            for c, chosen in enumerate(plan.velocity_filters):
-                v[rows, c] = differentiate(t, run.v[part][:, c], here, chosen)[0]
-    if v is not None:
-        uncertain |= (kind > 0) & ~np.isfinite(v).all(-1)
-    return Run(run.id, at, q, v, p, run.lengths, kind=kind, uncertain=uncertain)
+        kind[rows] = np.where(exact, COPIED, np.where(off <= reach, RESAMPLED, INTERPOLATED))
+        for key, array in arrays.items():
+            source = getattr(run, key)[part]
+            array[rows] = np.where(exact[:, None], source[closest], interpolate(t, source, here))
+    q, v, p = (arrays.get(key) for key in ("q", "v", "p"))
+    assert q is not None  # a run has positions
+    return Run(run.id, at, q, v, p, run.lengths, kind=kind)
 
 
 def cut(run: Run, length: int, hop: int) -> tuple[list[Run], int, int]:

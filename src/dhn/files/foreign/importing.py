@@ -13,25 +13,20 @@ from dhn.errors import UserError
 from dhn.files.files import field_names
 from dhn.files.foreign.columns import Mapped, map_columns, references
 from dhn.files.foreign.coordinates import (
-    Momenta,
     angle_flags,
-    check_system,
     coordinate_units,
     first_turn,
-    mass_matrix,
-    mass_ratios,
     radians,
     unwrapped,
     zeroed,
 )
-from dhn.files.foreign.grid import Plan, cut, make_plan, to_grid
+from dhn.files.foreign.grid import Plan, cut, make_plan, to_states
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.parts import WHOLE, Parts, divide_runs
 from dhn.files.foreign.recording import Run
 from dhn.files.foreign.report import (
     ImportReport,
     angle_warnings,
-    characteristic_period,
     clock_warnings,
     count_states,
     velocity_warnings,
@@ -41,9 +36,10 @@ from dhn.files.foreign.sources import load_sources
 from dhn.files.foreign.times import FEWEST, clean, cut_at_gaps
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique
+from dhn.trajectories.period import characteristic_period
 from dhn.trajectories.segments import SEGMENT, shared_codes
 
-_SAMPLE = 4000  # states over which the noise of momenta is averaged
+MANY = 0.05  # share of interpolated states
 
 
 @final
@@ -58,7 +54,7 @@ class Imported:
 def import_measured(
     files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Any
 ) -> Imported:
-    """Measured files to trajectories, on a uniform grid unless `keep_times` is set.
+    """Measured files to trajectories that hold what was measured, and nothing else.
 
     Arguments:
         files: One file or several.
@@ -94,8 +90,8 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     mapped = _map(paths, options, counts)
     first = mapped[0]
     rows = sum(len(run) for x in mapped for run in x.runs) + counts.pop("lines", 0)
-    momenta, names = _momenta(first.names, options)
-    angles, degrees = angle_flags(names, mapped, options, momenta)
+    names = first.names
+    angles, degrees = angle_flags(names, mapped, options)
     if options.wrapped and not any(angles):
         raise UserError("wrapped is about angles, and no coordinate is one; name them (angles).")
     units = coordinate_units(first, names, angles, degrees)
@@ -109,9 +105,7 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
     parts = divide_runs(runs, options)
     first_part = next(iter(parts))
     training = [run.complete() for run, _ in parts[first_part]]
-    plan = held_plan = make_plan(training, options)
-    if options.smooth and len(parts) > 1:  # forecasts are measured against measurements
-        held_plan = make_plan(training, options.model_copy(update={"smooth": False}))
+    plan = make_plan(training, runs, options)
     longest = max(x.t[-1] - x.t[0] for x in training)
     if plan.dt * (FEWEST - 1) > longest * (1 + 1e-6):
         raise UserError(
@@ -120,22 +114,13 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
         )
     whole = all((x.t == np.round(x.t)).all() for x in training)
     warnings += clock_warnings(plan.step, first.unit_stated, whole)
-    if options.system is None and not options.mass and plan.velocity_filters:
+    if training[0].v is not None:
         warnings += velocity_warnings(training, plan, names)
-    gridded = _grid(parts, plan, held_plan, options)
-    if options.mass == "fit" and len(names) > 1:
-        momenta = Momenta(matrix=np.diag(mass_ratios(gridded[first_part], plan.dt)))
-    gridded = {
-        part: [_with_momenta(x, momenta) for x in part_runs] for part, part_runs in gridded.items()
-    }
+    gridded = _states(parts, plan)
     segments = _segments(gridded, options, counts)
     if not options.wrapped:
         segments = {k: [first_turn(x, angles) for x in runs] for k, runs in segments.items()}
-    meta = {
-        "source": ", ".join(x.name for x in paths),
-        "velocities": plan.velocities,
-        "momenta": _described(momenta, options, first.runs[0].p is not None),
-    }
+    meta = {"source": ", ".join(x.name for x in paths)}
     data = {}
     for part, pieces in segments.items():
         if not pieces:
@@ -144,17 +129,14 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
                 + (f" of {options.segment} states" if options.segment else "")
                 + "; give shorter segments, other fractions or more data."
             )
-        noise = _noise(plan if part == first_part else held_plan, gridded[first_part], momenta)
-        found = _trajectories(pieces, names, angles, units, noise, momenta, meta)
+        found = _trajectories(pieces, names, angles, units, plan.noise, meta)
         data[part] = found.replace(code_group=shared_codes(found.ids, options.codes))
     everything = [x for pieces in gridded.values() for x in pieces]
     labelled = list(with_labels(data[first_part]))
-    period = characteristic_period(everything, angles, plan.filters)
+    period = characteristic_period(data[first_part])
     warnings += angle_warnings(everything, names, angles, degrees, options)
     notes = list(dict.fromkeys(note for x in mapped for note in x.notes))
-    notes += _hints(period, plan.dt, options, everything)
-    if options.smooth and len(data) > 1:
-        notes.append(f"only the {first_part} part is smoothed; the others stay as measured")
+    notes += _hints(period, plan, options, everything)
     report = ImportReport(
         files=tuple(x.name for x in paths),
         rows=rows,
@@ -162,11 +144,10 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
         runs=len(runs),
         sampling_step=plan.step,
         time_step=plan.dt,
-        chosen_step=options.dt is not None,
-        own_times=options.keep_times,
+        chosen_step=plan.resample,
+        own_times=plan.own_times,
         states=count_states(everything),
-        velocities=plan.velocities,
-        momenta=meta["momenta"],
+        measured=tuple(k for k in ("q", "v", "p") if getattr(first.runs[0], k) is not None),
         period=period,
         noise={label: noise for label, _, noise in labelled},
         signal={label: float(np.nanstd(values)) for label, values, _ in labelled},
@@ -205,7 +186,7 @@ def _clean_runs(
     runs: list[Run] = []
     for raw in (run for x in mapped for run in x.runs):
         run = radians(zeroed(raw, options.zero), degrees, mapped[0])
-        run = clean(run, counts, options.keep_times)
+        run = clean(run, counts)
         if run is not None:
             runs += [run] if options.gap is None else cut_at_gaps(run, options.gap)
     runs = [x for x in runs if len(x.complete()) >= FEWEST]
@@ -217,59 +198,18 @@ def _clean_runs(
     return [dataclasses.replace(x, id=label) for x, label in zip(runs, ids, strict=True)]
 
 
-def _momenta(names: tuple[str, ...], options: ImportOptions) -> tuple[Momenta, tuple[str, ...]]:
-    if options.mass and options.mass != "fit":
-        return Momenta(matrix=mass_matrix(options.mass, len(names))), names
-    if options.system is None:
-        return Momenta(), names
-    from dhn.systems import get_system
-
-    system = get_system(options.system)
-    check_system(system, len(names), options.params, momenta=not options.positions_only)
-    return Momenta(system=system, params=dict(options.params)), tuple(system.coordinates)
-
-
-def _grid(
-    parts: Parts, plan: Plan, held_plan: Plan, options: ImportOptions
-) -> dict[str, list[Run]]:
-    """Every part on the grid of its run, the first by `plan`; no state of time is in two parts."""
+def _states(parts: Parts, plan: Plan) -> dict[str, list[Run]]:
+    """The states of every part; no state of time is in two parts."""
     last: dict[str, int] = {}
     result: dict[str, list[Run]] = {}
-    for number, (part, pieces) in enumerate(parts.items()):
+    for part, pieces in parts.items():
         result[part] = []
-        how = held_plan if number else plan
         for run, anchor in pieces:
-            grid = to_grid(run, how, anchor, last.get(run.id))
-            if not len(grid):
-                continue
-            last[run.id] = round((grid.t[-1] - anchor) / plan.dt)
-            if options.edges == "keep":
-                bad = np.zeros(len(grid), bool) if grid.v is None else ~np.isfinite(grid.v).all(-1)
-                grid = dataclasses.replace(grid, uncertain=grid.uncertain & bad)
-            elif options.edges == "drop":
-                sure = np.flatnonzero(~grid.uncertain & (grid.kind > 0))
-                if not len(sure):
-                    continue
-                grid = grid.take(slice(int(sure[0]), int(sure[-1]) + 1))
-            result[part].append(grid)
+            states = to_states(run, plan, anchor, last.get(run.id))
+            if len(states):
+                last[run.id] = round((states.t[-1] - anchor) / plan.dt)
+                result[part].append(states)
     return result
-
-
-def _with_momenta(run: Run, momenta: Momenta) -> Run:
-    if not momenta.computed or run.v is None:
-        return run
-    return dataclasses.replace(run, p=momenta(run.q, run.v))
-
-
-def _noise(plan: Plan, runs: list[Run], momenta: Momenta) -> np.ndarray:
-    """(2, d) noise of q and of p (or v)."""
-    assert plan.noise is not None  # a plan that was made has it
-    noise = plan.noise.copy()
-    if momenta.computed and any(x.v is not None for x in runs):
-        q = np.concatenate([x.q for x in runs])[:_SAMPLE]
-        v = np.concatenate([x.v for x in runs if x.v is not None])[:_SAMPLE]
-        noise[1] = momenta.noise(q, v, noise)
-    return noise
 
 
 def _segments(
@@ -288,38 +228,25 @@ def _segments(
     return result
 
 
-def _described(momenta: Momenta, options: ImportOptions, measured: bool) -> str:
-    if measured:
-        return "measured"
-    if options.positions_only:
-        return "none"
-    if options.mass == "fit" and momenta.matrix is not None:
-        ratios = " : ".join(f"{x:.4g}" for x in np.diag(momenta.matrix))
-        return f"p = m v, masses {ratios} as the coordinates pull on each other, up to a factor"
-    if momenta.matrix is not None:
-        return f"p = M v with M = {momenta.matrix.tolist()}"
-    if momenta.system is not None:
-        params = ", ".join(f"{k}={x:g}" for k, x in options.params.items()) or "its defaults"
-        return f"from the Lagrangian of {momenta.system.name} ({params})"
-    return (
-        "velocities stand in for momenta: right up to scale if every coordinate has the same "
-        "constant mass; else give masses or a system"
-    )
-
-
-def _hints(period: float, dt: float, options: ImportOptions, runs: list[Run]) -> list[str]:
-    found = []
-    if np.isfinite(period) and period / dt > 100 and not (options.dt or options.keep_times):
+def _hints(period: float | None, plan: Plan, options: ImportOptions, runs: list[Run]) -> list[str]:
+    found, dt = [], plan.dt
+    if period and period / dt > 100 and not plan.resample:
         nice = float(f"{period / 40:.1g}")
         found.append(
             f"{period / dt:.0f} states a period are more than a model needs; "
             f"a time step (dt) of {nice:g} s keeps about {period / nice:.0f}"
         )
-    if np.isfinite(period) and period / dt < 8:
-        found.append(f"only {period / dt:.1f} states a period: velocities are rough")
+    if period and period / dt < 8:
+        found.append(f"only {period / dt:.1f} states a period")
     longest = max(len(x) for x in runs)
-    if options.segment is None and longest > 1000:
-        found.append(f"runs of {longest} states: segments of 128, 64 apart, suit most training")
+    if options.segment is None and longest > 1000 and runs[0].p is not None:
+        found.append(f"runs of {longest} states: segments of 128, 64 apart, suit most networks")
+    interpolated = count_states(runs)["interpolated"]
+    if interpolated > MANY * sum(len(x) for x in runs) and runs[0].p is None:
+        found.append(
+            f"{interpolated} states are interpolated; a mechanical model is better off with the "
+            f"measurements at their own times (leave dt out)"
+        )
     return found
 
 
@@ -329,10 +256,9 @@ def _trajectories(
     angles: tuple[bool, ...],
     units: dict[str, str],
     noise: np.ndarray,
-    momenta: Momenta,
     meta: dict[str, Any],
 ) -> Trajectories:
-    params: dict[str, Any] = {k: np.full(len(pieces), x) for k, x in momenta.params.items()}
+    params: dict[str, Any] = {}
     if pieces[0].lengths is not None:
         for k in range(len(names)):
             lengths = [np.nan if x.lengths is None else x.lengths[k] for x in pieces]
@@ -349,7 +275,6 @@ def _trajectories(
         angles=angles,
         units=units,
         ids=unique([x.id for x in pieces]),
-        system=None if momenta.system is None else momenta.system.name,
         noise=noise,
         meta=meta,
     )

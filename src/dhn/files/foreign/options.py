@@ -89,28 +89,11 @@ class ImportOptions(pydantic.BaseModel):
     wrapped: bool = False
     """Leave angles as they are. By default they are made continuous: full turns are added where
     they jump by more than half of one, and every trajectory begins between -π and π."""
-    mass: Fitted = ()
-    """Masses, one a coordinate, or a mass matrix row by row: p = M v; `fit` estimates the ratios of
-    the masses from the motion (see `mass_ratios`)."""
-    system: Any = None
-    """`dhn.System`, or its name, whose Lagrangian turns velocities into momenta."""
-    params: dict[str, float] = {}
-    """Constants of that system, the same for all trials."""
-    positions_only: bool = False
-    """No velocities and no momenta, neither computed nor measured: enough for a mechanical model,
-    which fits the positions themselves."""
     dt: Positive | None = None
-    """Spacing of the uniform grid; by default the sampling step of the data."""
-    keep_times: bool = False
-    """Keep every row at its own time instead of resampling to a uniform grid; rows with missing
-    numbers stay as states to be filled in."""
+    """Spacing of a uniform grid that the rows are resampled to. By default nothing is resampled:
+    rows of a regular clock keep its step, others their own times."""
     gap: Positive | None = None
     """A hole in the times longer than this many seconds begins a new trial."""
-    smooth: bool = False
-    """Take q, too, from the local fit that gives velocities."""
-    edges: Literal["mark", "drop", "keep"] = "mark"
-    """States at the ends of a stretch whose computed velocity is uncertain: `mark` them unknown,
-    `drop` them, or `keep` them known like all others."""
     segment: Annotated[int, pydantic.Field(ge=2)] | None = None
     """Cut every run into trajectories of this many states."""
     hop: Annotated[int, pydantic.Field(ge=1)] | None = None
@@ -146,19 +129,6 @@ class ImportOptions(pydantic.BaseModel):
             f"the rate must lie between {SLOWEST:g} and {FASTEST:g} samples a second.": (
                 self.rate and not SLOWEST <= self.rate <= FASTEST
             ),
-            "momenta come from one source: give one of p (measured), mass and system.": (
-                self.mass and (self.system is not None or self.p)
-            ),
-            "positions_only leaves out velocities and momenta; leave v, p and mass out.": (
-                self.positions_only and (self.v or self.p or self.mass)
-            ),
-            "edges concern computed velocities; with positions_only there are none.": (
-                self.positions_only and self.edges != "mark"
-            ),
-            "keep_times keeps the times of the file; leave dt out.": self.keep_times and self.dt,
-            "masses are fitted on a uniform grid; leave keep_times out.": (
-                self.keep_times and self.mass == "fit"
-            ),
             f"the time range is empty: from {start or 0:g} to {end or 0:g} s.": (
                 start is not None and end is not None and start >= end
             ),
@@ -167,9 +137,6 @@ class ImportOptions(pydantic.BaseModel):
             ),
             f"time_unit must be one of s, ms, us, ns, min, h; got {self.time_unit!r}.": (
                 self.time_unit is not None and self.time_unit not in TIME_UNITS
-            ),
-            "params are constants of a system; name the system, too.": (
-                self.params and self.system is None
             ),
             f"split needs two or three positive fractions that add up to 1, such as "
             f"0.7,0.15,0.15; got {','.join(f'{x:g}' for x in self.split)}.": self.split

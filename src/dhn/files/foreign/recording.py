@@ -69,9 +69,9 @@ class Run:
     q: np.ndarray
     """(N, d)."""
     v: np.ndarray | None = None
-    """(N, d) velocities, measured or computed."""
+    """(N, d) velocities, where they were measured."""
     p: np.ndarray | None = None
-    """(N, d) momenta, measured or computed."""
+    """(N, d) momenta, where they were measured."""
     lengths: np.ndarray | None = None
     """(links,) mean lengths of the links, where markers were measured."""
     where: Callable[[int], str] = lambda i: f"row {i + 1}"
@@ -80,15 +80,10 @@ class Run:
     """(N,) position of each row in the file."""
     kind: np.ndarray = None  # type: ignore[assignment]  # always an array once constructed
     """(N,) of MISSING, INTERPOLATED, RESAMPLED, COPIED; rows of a file are copied."""
-    uncertain: np.ndarray = None  # type: ignore[assignment]  # always an array once constructed
-    """(N,) bool: computed velocities near an end of a stretch."""
 
     def __post_init__(self):
         n = len(self.t)
-        defaults = {
-            "rows": np.arange(n), "kind": np.full(n, COPIED), "uncertain": np.zeros(n, bool)
-        }  # fmt: skip
-        for name, default in defaults.items():
+        for name, default in {"rows": np.arange(n), "kind": np.full(n, COPIED)}.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, default)
 
@@ -97,12 +92,12 @@ class Run:
 
     @property
     def known(self) -> np.ndarray:
-        """(N,) bool: measured here, with a velocity that can be relied on."""
-        return (self.kind >= RESAMPLED) & ~self.uncertain
+        """(N,) bool: whether something was measured here."""
+        return self.kind >= RESAMPLED
 
     def take(self, index: Any, id: str | None = None) -> "Run":
         """The rows at `index` (positions, a mask or a slice)."""
-        names = ("t", "q", "v", "p", "rows", "kind", "uncertain")
+        names = ("t", "q", "v", "p", "rows", "kind")
         fields = {k: getattr(self, k) for k in names}
         picked = {k: None if x is None else x[index] for k, x in fields.items()}
         return dataclasses.replace(self, id=id or self.id, **picked)

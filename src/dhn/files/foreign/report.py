@@ -6,13 +6,11 @@ from typing import Any, final
 
 import numpy as np
 
-from dhn.files.foreign.derivative import Filter, differentiate
 from dhn.files.foreign.grid import Plan, stretches
 from dhn.files.foreign.options import TIME_UNITS, ImportOptions
-from dhn.files.foreign.recording import KINDS, RESAMPLED, Run
+from dhn.files.foreign.recording import KINDS, Run
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import state_labels
-from dhn.trajectories.period import turnover
 
 
 @final
@@ -33,11 +31,11 @@ class ImportReport:
     own_times: bool
     """Whether the rows keep their own times; `time_step` is then their sampling step."""
     states: Mapping[str, int]
-    """copied, resampled, interpolated, missing, and of these `uncertain` at the edges."""
-    velocities: str
-    momenta: str
-    period: float
-    """Characteristic time of the motion, `2π rms(q) / rms(v)`, angles taken on the circle."""
+    """copied, resampled, interpolated, missing."""
+    measured: tuple[str, ...]
+    """Of q, v and p those that the files hold."""
+    period: float | None
+    """Characteristic time of the motion; None where none can be told."""
     noise: Mapping[str, float]
     """Label of a coordinate, velocity or momentum -> standard deviation."""
     signal: Mapping[str, float]
@@ -66,19 +64,18 @@ class ImportReport:
         found += [("changed", f"{n} {what}") for what, n in self.changes.items()]
         found.append(("grid", grid))
         states = ", ".join(f"{self.states[k]} {k}" for k in reversed(KINDS) if self.states[k])
-        if self.states["uncertain"]:
-            states += f"; {self.states['uncertain']} at the edges marked unknown"
         found.append(("states", states))
         noise = [
             f"{label} {value:.3g} ({_percent(value, self.signal[label])})"
             for label, value in self.noise.items()
         ]
         found.append(("noise", ", ".join(noise)))
-        if np.isfinite(self.period):
+        if self.period is not None:
             found.append(
                 ("period", f"about {self.period:.3g} s, {self.period / self.time_step:.0f} states")
             )
-        found += [("velocities", self.velocities), ("momenta", self.momenta)]
+        names = {"q": "positions", "v": "velocities", "p": "momenta"}
+        found.append(("measured", ", ".join(names[x] for x in self.measured)))
         for part, (count, states) in self.parts.items():
             what = "trajectory" if count == 1 else "trajectories"
             found.append((part, f"{count} {what} of up to {states} states"))
@@ -93,9 +90,7 @@ def _percent(noise: float, signal: float) -> str:
 def count_states(runs: list[Run]) -> dict[str, int]:
     """How the states came about."""
     kinds = np.concatenate([x.kind for x in runs])
-    counts = {name: int((kinds == k).sum()) for k, name in enumerate(KINDS)}
-    uncertain = sum(int((x.uncertain & (x.kind >= RESAMPLED)).sum()) for x in runs)
-    return counts | {"uncertain": uncertain}
+    return {name: int((kinds == k).sum()) for k, name in enumerate(KINDS)}
 
 
 def with_labels(data: Trajectories) -> Iterator[tuple[str, np.ndarray, float]]:
@@ -109,25 +104,10 @@ def with_labels(data: Trajectories) -> Iterator[tuple[str, np.ndarray, float]]:
                 yield label, array[..., k], float(noise[row, k])
 
 
-def characteristic_period(
-    runs: list[Run], angles: tuple[bool, ...], filters: tuple[Filter, ...]
-) -> float:
-    """`turnover` of the coordinate that moves fastest; NaN if none moves.
-
-    Where there are no velocities, those that the filters compute are used.
-    """
-
-    def series(k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for run in runs:
-            there = np.isfinite(run.q[:, k])
-            t, q = run.t[there], run.q[there, k]
-            if len(q):
-                yield q, differentiate(t, q, t, filters[k])[1] if run.v is None else run.v[there, k]
-
-    found = [turnover(series(k), angle) for k, angle in enumerate(angles)]
-    return min((x for x in found if x), default=float("nan"))
-
-
+CLEAR = 10.0
+"""Standard deviations of the noise that a change of position should have to be compared."""
+AGREEMENT = 0.8
+"""Correlation of changes with integrated velocities below which these belong to something else."""
 _SLOWEST, _FASTEST = 5.0, 1e-6  # s between rows beyond which a clock's unit is doubtful
 _USUAL = (1e-4, 1.0)  # s between rows of most instruments
 _TURNED = 0.75 * np.pi  # rad from zero to the mean of an angle that counts from the top
@@ -156,23 +136,20 @@ def clock_warnings(step: float, stated: bool, whole: bool) -> list[str]:
 
 
 def velocity_warnings(runs: list[Run], plan: Plan, names: tuple[str, ...]) -> list[str]:
-    """Measured velocities that are not the derivative of the positions: units or columns mixed."""
+    """Measured velocities that are not the derivative of the positions: units or columns mixed.
+
+    Changes of the position are compared with the integral of the velocity, over stretches long
+    enough that noise is a small part of the change.
+    """
     found = []
     for k, name in enumerate(names):
-        cross, square, other = 0.0, 0.0, 0.0
-        for run in runs:
-            for part in stretches(run.t, plan.step):
-                t, v = run.t[part], run.v[part][:, k]  # type: ignore[index]
-                if len(t) < 12:
-                    continue
-                _, slope, edge = differentiate(t, run.q[part][:, k], t, plan.filters[k])
-                cross += float(np.sum((slope * v)[~edge]))
-                square += float(np.sum(slope[~edge] ** 2))
-                other += float(np.sum(v[~edge] ** 2))
-        if square == 0 or other == 0:
+        moved, travelled = _changes(runs, plan, k)
+        size = float(np.sqrt((moved @ moved) * (travelled @ travelled)))
+        if size == 0:
             continue
-        ratio, agreement = cross / square, cross / np.sqrt(square * other)
-        if abs(agreement) < 0.8:
+        cross = float(moved @ travelled)
+        ratio, agreement = float(travelled @ travelled) / cross if cross else np.inf, cross / size
+        if abs(agreement) < AGREEMENT:
             found.append(
                 f"the velocity of {name} does not follow its derivative (correlation "
                 f"{agreement:.2f}): is it the right column, in the right order?"
@@ -183,6 +160,26 @@ def velocity_warnings(runs: list[Run], plan: Plan, names: tuple[str, ...]) -> li
             hint = next((x for y, x in why.items() if abs(ratio / y - 1) < 0.15), "units?")
             found.append(f"the velocity of {name} is {ratio:.3g} times its derivative: {hint}")
     return found
+
+
+def _changes(runs: list[Run], plan: Plan, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Changes of coordinate `k`, and its velocity integrated over the same intervals."""
+    moved, travelled = np.zeros(0), np.zeros(0)
+    for lag in (1, 2, 4, 8):
+        pairs = []
+        for run in runs:
+            assert run.v is not None  # velocities were measured
+            for part in stretches(run.t, plan.step):
+                t, q, v = run.t[part], run.q[part][:, k], run.v[part][:, k]
+                path = np.concatenate([[0.0], np.cumsum((v[1:] + v[:-1]) / 2 * np.diff(t))])
+                if len(t) > lag:
+                    pairs.append((q[lag:] - q[:-lag], path[lag:] - path[:-lag]))
+        if not pairs:
+            break
+        moved, travelled = (np.concatenate(x) for x in zip(*pairs, strict=True))
+        if np.std(moved) > CLEAR * plan.noise[0, k]:
+            break
+    return moved, travelled
 
 
 def angle_warnings(

@@ -103,6 +103,7 @@ def variable_sources(variables: Variables, path: Path, wanted: Sequence[str]) ->
     The references are those of `ImportOptions`, time first if there is one, since its length
     decides which axis is time. Without references the names t, q, p, v, ... decide later.
     """
+    variables = {k: trials for k, trials in variables.items() if any(x.size for x in trials)}
     if not variables:
         raise UserError("it has no numeric variables; store times and coordinates as arrays.")
     rate = _rate(variables)

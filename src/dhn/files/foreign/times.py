@@ -135,11 +135,10 @@ FEWEST = 4
 """Rows that a run needs to be of any use."""
 
 
-def clean(run: Run, counts: Counter[str], keep_times: bool = False) -> Run | None:
+def clean(run: Run, counts: Counter[str]) -> Run | None:
     """`run` at strictly increasing times, or None if too little is left.
 
-    Rows in which something is missing are left out; with `keep_times` they stay, as states that
-    are to be filled in.
+    Rows in which something is missing stay, as states that are to be filled in.
     """
     timed = np.isfinite(run.t)
     counts["rows without a time, left out"] += int((~timed).sum())
@@ -147,10 +146,8 @@ def clean(run: Run, counts: Counter[str], keep_times: bool = False) -> Run | Non
     arrays = [run.q, *(x for x in (run.v, run.p) if x is not None)]
     some = np.stack([np.isfinite(x).any(-1) for x in arrays]).any(0)
     complete = np.asarray(np.stack([np.isfinite(x).all(-1) for x in arrays]).all(0))
-    fate = "kept as unknown states" if keep_times else "left out"
-    counts[f"rows without measurements, {fate}"] += int((~some).sum())
-    counts[f"rows with some measurements missing, {fate}"] += int((some & ~complete).sum())
-    run = run if keep_times else run.take(complete)
+    counts["rows without measurements, unknown"] += int((~some).sum())
+    counts["rows with some measurements missing, known in part"] += int((some & ~complete).sum())
     if complete.sum() < FEWEST:
         counts["runs of fewer than 4 rows, left out"] += 1
         counts["rows in runs too short, left out"] += len(run)

@@ -86,6 +86,10 @@ class CNNModel(AbstractResidualLoss, AbstractUpsampler):
     def loss_names(self) -> tuple[str, ...]:
         return ("interpolation",)
 
+    @property
+    def uses_code(self) -> bool:
+        return self.config.latent_size > 0
+
     def upsample(self, sparse: StateBlock, z: Float[Array, "n k"], factor: int) -> StateBlock:
         if factor != self.config.factor:
             raise UserError(

@@ -16,10 +16,7 @@ def matched_width(config: Config, context: ModelContext, target_parameters: int)
     Within 10 % wherever one step of the width is finer than that (a transformer's width moves in
     steps of its heads); `planned_parameters` tells the count to print beside the number.
     """
-    network = getattr(config, "network", None)
-    part = network if isinstance(network, Config) else config
-    transformer = "transformer" in (getattr(part, "kind", None), network)
-    unit = getattr(part, "heads", 1) if transformer else 1
+    part, unit = config.sized, config.sized.width_step
 
     def widened(multiple: int) -> Config:
         wider = part.model_copy(update={"width": multiple * unit})
@@ -33,7 +30,7 @@ def matched_width(config: Config, context: ModelContext, target_parameters: int)
         return sizes[multiple]
 
     # Counts grow like the width squared, so this lands next to the answer in a few rounds.
-    multiple = max(1, getattr(part, "width") // unit)  # noqa: B009
+    multiple = max(1, dict(part)["width"] // unit)
     for _ in range(MATCHING_ROUNDS):
         better = max(1, round(multiple * math.sqrt(target_parameters / size(multiple))))
         if better == multiple:

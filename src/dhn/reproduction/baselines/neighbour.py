@@ -101,6 +101,10 @@ class NeighbourModel(AbstractUpsampler):
         q, p = jnp.split(x, 2, axis=1)
         return jnp.concatenate([self.features(q), self.features.momenta(p)], axis=1)
 
+    @property
+    def uses_code(self) -> bool:
+        return True
+
     def upsample(self, sparse: StateBlock, z: Float[Array, "n k"], factor: int) -> StateBlock:
         """`factor` is counted in steps of the training grid: the gap between known states."""
         x = jnp.concatenate(sparse, axis=-1)

@@ -140,13 +140,16 @@ def ghnn_double_pendulum(seed: int) -> Task:
     return _task(data[:1600, :51], data[1800:], {"t = 5": 50, "t = 10": 100})
 
 
-def _circular(count: int, rng: np.random.Generator, common: bool) -> dict[str, np.ndarray]:
+def circular_starts(count: int, rng: np.random.Generator, common: bool) -> dict[str, np.ndarray]:
     """Three equal masses on a circle, nearly on circular orbits.
 
     Arguments:
         count: Runs.
         rng: Of the starts.
         common: One disturbance of the velocities for all runs, instead of one for each.
+
+    Returns:
+        Name -> (count,) first coordinates and velocities.
     """
     direction = rng.uniform(-1, 1, (count, 2))
     radius = rng.uniform(0.9, 1.2, count)
@@ -175,7 +178,7 @@ UNIT_MASSES = {"m1": 1.0, "m2": 1.0, "m3": 1.0}
 
 def ghnn_three_body(seed: int) -> Task:
     """5000 nearly circular runs, learned from up to t = 5 in steps of 0.5."""
-    starts = _circular(5000, generator(seed, "ghnn three bodies"), common=True)
+    starts = circular_starts(5000, generator(seed, "ghnn three bodies"), common=True)
     data = simulate("three_body", 5000, params=UNIT_MASSES, initial=starts, time_step=0.5, steps=14)
     return _task(data[:4000, :11], data[4500:], {"t = 5": 10, "t = 7": 14})
 
@@ -274,7 +277,7 @@ def hnn_two_body(seed: int) -> Task:
 
 def hnn_three_body(seed: int) -> Task:
     """4000 nearly circular runs of 20 states; roll-outs of 15 others to t = 3."""
-    starts = _circular(4015, generator(seed, "hnn three bodies"), common=False)
+    starts = circular_starts(4015, generator(seed, "hnn three bodies"), common=False)
     step = 5 / 19
     data = simulate(
         get_system("three_body"), 4015, params=UNIT_MASSES, initial=starts, time_step=step, steps=19

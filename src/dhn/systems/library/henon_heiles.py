@@ -14,6 +14,7 @@ _START = (-0.25, 0.25)
 
 SYSTEM = System(
     name="henon_heiles",
+    title="Hénon–Heiles system",
     description="a star in a galaxy's plane; regular at low energy, chaotic at high",
     coordinates=("x", "y"),
     hamiltonian=hamiltonian,

@@ -18,6 +18,7 @@ def _runge_lenz(q, p, params):
 
 SYSTEM = System(
     name="kepler",
+    title="Kepler problem",
     description="two bodies under gravity in a plane, on ellipses",
     coordinates=("x1", "y1", "x2", "y2"),
     hamiltonian=gravity.hamiltonian,

@@ -9,6 +9,7 @@ def hamiltonian(q, p, params):
 
 SYSTEM = System(
     name="mass_spring",
+    title="Mass on a spring",
     description="a mass on a linear spring",
     coordinates=("x",),
     hamiltonian=hamiltonian,

@@ -14,6 +14,7 @@ def _near(value: float) -> tuple[float, float]:
 
 SYSTEM = System(
     name="three_body",
+    title="Three-body problem",
     description="three bodies under gravity in a plane, near the figure-eight orbit",
     coordinates=("x1", "y1", "x2", "y2", "x3", "y3"),
     hamiltonian=gravity.hamiltonian,
