@@ -6,10 +6,12 @@ mkdir -p "$out"
 rm -rf "$out/model"
 run() { echo; echo "\$ $*"; "$@"; }
 
-# 0. An answer at once: a model of the package, 16 states of new pendulums, no training.
+# 0. A picture at once: a model of the package, to drag, without any training.
+run dhn explore pretrained:single_pendulum -o "$out/first.html"
+echo "The first picture is there: open $out/first.html and drag the pendulum."
+# The same model forecasts new pendulums from 16 states.
 run dhn simulate single_pendulum --trajectories 40 --seed 1 -o "$out/test.npz"
 run dhn evaluate pretrained:single_pendulum "$out/test.npz" --observe 16 --plot "$out/first.png"
-echo "The first picture is there: $out/first.png. A model is trained from here on."
 
 # 1. Pendulums of unknown length, from formulas, to learn from.
 run dhn simulate single_pendulum --trajectories 600 --seed 0 -o "$out/train.npz"

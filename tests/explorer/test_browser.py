@@ -233,11 +233,11 @@ def test_a_phone_shows_everything_without_scrolling_sideways(trained, opened):
     np.testing.assert_allclose(np.array(start_of(page))[[0, 2]], [0.6, 0.2], atol=0.05)
 
 
-def test_without_data_the_page_says_nothing_of_them(trained, opened):
+def test_without_data_the_page_starts_from_what_the_model_keeps(trained, opened):
     model, _ = trained("two networks")
     page = opened(build_page(model))
     assert page.locator("#inside").is_hidden()
-    assert page.locator("#run").is_hidden()
+    assert page.locator("#run").is_visible()
     assert "grey" not in page.locator("#portrait-note").text_content()
 
 

@@ -12,7 +12,7 @@ from dhn.cli import main
 from dhn.explorer import build_page, write_explorer
 from dhn.explorer.arrays import decode, encode
 from dhn.explorer.export import check_form, export_model
-from dhn.explorer.page import SCRIPTS
+from dhn.explorer.page import SCRIPTS, build_payload
 from dhn.models import DenoisingConfig, DHNConfig
 from dhn.models.presets import get_preset
 from dhn.reproduction.baselines.config import HNNConfig
@@ -80,6 +80,18 @@ def test_the_page_is_one_file_without_an_outside_address(trained, tmp_path):
     assert "@@" not in text
     assert "<h1>A &lt;b&gt;</h1>" in text
     assert not re.search(r"https?://|src=|@import|url\(", text)
+
+
+def test_without_data_training_trajectories_and_codes_come_from_the_model(trained):
+    model, data = trained("one network")
+    runs = build_payload(model)["runs"]
+    assert len(runs) == len(data)
+    for run in runs:
+        row = data.ids.index(run["id"])
+        np.testing.assert_allclose(decode(run["q"]), data.q[row], atol=1e-5)
+        np.testing.assert_allclose(decode(run["p"]), data.p[row], atol=1e-5)
+        np.testing.assert_array_equal(decode(run["code"]), model.trained.codes[row])
+        assert run["params"]["l"] == data.params["l"][row]
 
 
 def test_every_script_is_in_the_page_and_short():

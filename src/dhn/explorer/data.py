@@ -7,6 +7,7 @@ from jaxtyping import Float
 from scipy.spatial import KDTree
 
 from dhn.errors import UserError
+from dhn.estimator.trained import TrainedModel
 from dhn.explorer.arrays import encode
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
@@ -56,6 +57,35 @@ def shown(data: Trajectories) -> tuple[Trajectories, int]:
     rows = np.unique(np.linspace(0, len(data) - 1, MOST_RUNS).astype(int))
     chosen = data[rows, :MOST_STATES]
     return chosen, max(2, min(OBSERVED, chosen.states // 2))
+
+
+def examples(trained: TrainedModel) -> tuple[Trajectories, Float[np.ndarray, "n k"]]:
+    """Training trajectories that are stored in the model, with their codes: nothing is fitted.
+
+    **Arguments:** `trained`, the model.
+
+    **Returns:** at most `MOST_RUNS` complete trajectories, with NaN for parameters that the model
+    does not hold, and their codes.
+    """
+    kept = trained.examples
+    rows = np.flatnonzero(np.isfinite(kept.states).all((1, 2)))
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(MOST_RUNS, len(rows))).astype(int))]
+    states, codes = kept.states[rows].astype(float), kept.codes[rows]
+    d = states.shape[2] // 2
+    q, p = trained.scaler.inverse(states[..., :d], states[..., d:])
+    same = (codes[:, None] == trained.codes[None]).all(-1)
+    held, place = same.any(1), same.argmax(1)
+    data = Trajectories(
+        q=q,
+        p=p,
+        t=trained.context.time_step * np.arange(q.shape[1]),
+        ids=tuple(
+            trained.ids[j] if found else f"example {i + 1}"
+            for i, (found, j) in enumerate(zip(held, place, strict=True))
+        ),
+        params={name: np.where(held, x[place], np.nan) for name, x in trained.params.items()},
+    )
+    return data[:, :MOST_STATES], codes
 
 
 def export_runs(data: Trajectories, codes: Float[np.ndarray, "n k"]) -> list[dict[str, Any]]:

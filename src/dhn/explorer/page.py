@@ -7,9 +7,11 @@ import re
 from importlib import resources
 from typing import Any
 
+import numpy as np
+
 from dhn.errors import UserError
 from dhn.estimator import AbstractNetworkAnswers
-from dhn.explorer.data import export_region, export_runs, shown
+from dhn.explorer.data import examples, export_region, export_runs, shown
 from dhn.explorer.export import export_model
 from dhn.files.atomic import atomic_path
 from dhn.systems.registry import system_title
@@ -49,7 +51,8 @@ def build_page(
 ) -> str:
     """The page as text.
 
-    **Arguments:** `model`, trained; `data`, trajectories to start from and to compare with;
+    **Arguments:** `model`, trained; `data`, trajectories to start from and to compare with, by
+    default those that the model keeps of its training;
     `train`, the training set, whose states are drawn in grey (`data` if it is not given); `title`,
     by default the system's name; `seed`, of the random numbers that make the fan of futures;
     `small`, to be a part of another page: the motion, the portrait and the parameters alone.
@@ -74,8 +77,8 @@ def build_payload(
     payload["region"] = None if seen is None else export_region(seen, model.trained.scaler)
     payload["seed"] = seed
     payload["region_is_training"] = train is not None
-    offered = train if data is None else data
-    payload["runs"] = [] if offered is None else _runs(model, offered)
+    offered = examples(model.trained) if data is None else _fitted(model, data)
+    payload["runs"] = export_runs(*offered)
     return payload
 
 
@@ -95,11 +98,12 @@ def write_explorer(
     return len(document)
 
 
-def _runs(model: AbstractNetworkAnswers, data: Trajectories) -> list[dict[str, Any]]:
+def _fitted(model: AbstractNetworkAnswers, data: Trajectories) -> tuple[Trajectories, np.ndarray]:
+    """Trajectories that the page offers, with codes fitted to their first states."""
     chosen, observed = shown(data)
     if chosen.momenta is None:
         raise UserError("the explorer needs momenta p or velocities v; these data have neither.")
-    return export_runs(chosen, model.encode(chosen[:, :observed]))
+    return chosen, model.encode(chosen[:, :observed])
 
 
 def fill_template(payload: dict[str, Any], title: str, *, small: bool = False) -> str:
