@@ -47,6 +47,8 @@ STRESS_METRICS = {
     "gaps": {"": "mse"},
     "chaos": {"valid steps": "valid_time", "median": "median", "probe of l2": "probe_mse"},
 }
+JUDGED = re.compile(r"(.+ against .+) \((.+)\)")
+"""What was compared, and the verdict."""
 Cell = dict[str, Any]
 Column = tuple[str, dict[str, str], str]
 """Title, what a cell must be (experiment, system, task), and its metric."""
@@ -110,10 +112,25 @@ def stress(cells: list[Cell], letter: str) -> str:
     ])  # fmt: skip
 
 
-def claims(rows: list[dict[str, Any]]) -> str:
-    lines = ["| claim | form | verdict | measured |", "|---|---|---|---|"]
+def verdicts(rows: list[dict[str, Any]]) -> str:
+    """A row a claim, a column a form."""
+    forms = list(dict.fromkeys(row["form"] for row in rows))
+    lines = [f"| claim | {' | '.join(forms)} |", "|---" * (len(forms) + 1) + "|"]
+    for name in dict.fromkeys(row["id"] for row in rows):
+        mine = {row["form"]: row for row in rows if row["id"] == name}
+        statement = next(iter(mine.values()))["statement"]
+        found = " | ".join(mine[form]["verdict"] for form in forms)
+        lines.append(f"| **{name}** {statement} | {found} |")
+    return "\n".join(lines)
+
+
+def comparisons(rows: list[dict[str, Any]]) -> str:
+    """A row a comparison that a verdict rests on."""
+    lines = ["| claim | compared | verdict |", "|---|---|---|"]
     for row in rows:
-        lines.append(f"| {row['id']} | {row['form']} | {row['verdict']} | {row['why'] or '–'} |")
+        for text in row["why"].removesuffix(".").split("; "):
+            if found := JUDGED.fullmatch(text):
+                lines.append(f"| {row['id']} | {found[1]} | {found[2]} |")
     return "\n".join(lines)
 
 
@@ -135,14 +152,18 @@ def tables(results: dict[str, Any]) -> dict[str, str]:
     """Name of a table on the page -> its lines."""
     cells = results["cells"]
     blocks = {"experiment": "representation"}
+    paper = [row for row in results["claims"] if row["id"].startswith("C")]
+    contests = [row for row in results["claims"] if row["id"].startswith("S")]
     found = {
         "fit": forward(cells, "fit"),
         "completion": forward(cells, "completion"),
         "steps": steps(cells),
         "probe": table(cells, [(title, blocks, name) for title, name in BLOCK_METRICS.items()]),
         "interpolation": interpolation(cells),
-        "claims": claims([row for row in results["claims"] if row["id"].startswith("C")]),
-        "contests": claims([row for row in results["claims"] if row["id"].startswith("S")]),
+        "claims": verdicts(paper),
+        "comparisons": comparisons(paper),
+        "contests": verdicts(contests),
+        "contests-compared": comparisons(contests),
     }
     return found | {f"stress-{name}": stress(cells, name) for name in STRESS}
 
