@@ -69,7 +69,9 @@ def trained(
 ) -> AbstractEstimator:
     """The model, trained now or found where it was kept."""
     if kept is not None and kept.exists():
-        return dhn.load(kept)
+        found = dhn.load(kept)
+        assert isinstance(found, AbstractEstimator)
+        return found
     kind, preset, options = MODELS[label]
     model = make_estimator(kind, preset, {**options, "seed": seed, "clock": clock})
     model.fit(data.train, budget=budget)
@@ -137,7 +139,7 @@ SHOWN = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--budget", default="1m", help="training time of each model: 1m, 5m, ...")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--models", default=",".join(MODELS))

@@ -131,7 +131,7 @@ def measure(path: Path, most: int) -> dict[str, Any]:
     for mark, k in marks.items():
         if k > ahead:
             continue
-        apart = _apart(windows, k, np.isfinite(error[:, k - 1]).all(-1))
+        apart = _apart(windows, k, np.asarray(np.isfinite(error[:, k - 1]).all(-1)))
         row = {}
         for level, (low, high) in forecast.bands.items():
             inside = np.where(np.isfinite(error), error <= (high - low) / 2, np.nan)[:, k - 1]
@@ -197,7 +197,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--only", default="", help="sets whose names contain this")
     parser.add_argument("--windows", type=int, default=200, help="test forecasts at most")

@@ -27,7 +27,7 @@ OBSERVED, POSITIONS, STATES = 16, 32, 128
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--noise", default="0.01,0.05", help="shares of each standard deviation")
     parser.add_argument("--starts", default="random", choices=("fixed", "random"))
     parser.add_argument(

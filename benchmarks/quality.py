@@ -172,7 +172,7 @@ def show(rows: list[dict[str, Any]], system: str, budget: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--budget", default="1m", help="processor time of each training")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--system", default="double_pendulum")

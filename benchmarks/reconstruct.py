@@ -123,10 +123,10 @@ def question(task: Task, test: Trajectories, noisy: Trajectories) -> Trajectorie
     known = np.array(task.known(test.q.shape))
     if task.angles is not None:
         known[..., task.angles :] = False
-    momenta = known if task.momenta else np.zeros_like(known)
+    assert source.p is not None
     return source.replace(
         q=np.where(known, source.q, np.nan),
-        p=np.where(momenta, source.p, np.nan) if task.momenta else None,
+        p=np.where(known, source.p, np.nan) if task.momenta else None,
         known=known.any(-1),
         noise=source.noise if task.noise else None,
     )
@@ -136,6 +136,7 @@ def errors(found: Trajectories, test: Trajectories, hidden: np.ndarray) -> np.nd
     """(n,) mean square of q / (pi/2) over the hidden coordinates; of p if all q are known."""
     error = (found.q - test.q) / (np.pi / 2)
     if not hidden.any():
+        assert found.p is not None and test.p is not None
         error, hidden = (found.p - test.p) / (np.pi / 2), np.ones(hidden.shape, bool)
     return np.array([np.mean(e[h] ** 2) for e, h in zip(error, hidden, strict=True)])
 
@@ -237,7 +238,9 @@ def cell(keep: Path, budget: str, system: str, seed: int, name: str, preset: str
 def trained(keep: Path, budget: str, system: str, seed: int, preset: str, data: str) -> dhn.DHN:
     folder = keep / f"{system}-{seed}-{preset}-{data}"
     if (folder / "model.safetensors").exists():
-        return dhn.load(folder)
+        found = dhn.load(folder)
+        assert isinstance(found, dhn.DHN)
+        return found
     train = trajectories(system, 1000, 2 * seed, data)
     model = dhn.DHN(preset, seed=seed, clock="processor")
     model.fit(
@@ -330,7 +333,7 @@ def table_of_solvers(rows: list[dict]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--systems", nargs="+", default=SYSTEMS, choices=SYSTEMS)
     parser.add_argument("--budget", default="1m")

@@ -18,6 +18,7 @@ from cases import CONTEXT, paper_sized, states
 from dhn.models.dhn import DHNModel
 from dhn.models.registry import draw_weights
 from dhn.reconstruct.forecast import forecast
+from dhn.reproduction.rolling import roll_forward
 from timing import arguments, interleaved, report
 
 TRAJECTORIES, OBSERVED, STEPS = 200, 16, 112
@@ -33,13 +34,13 @@ def measure_default(train_steps: int, seconds: float) -> dict:
     codes = model.encode(observed)
     best = interleaved(
         {
-            "rollout": lambda: model.forecast(observed, STEPS, codes=codes).q,
+            "rollout": lambda: roll_forward(model.trained, observed, STEPS, codes, 0).q,
             "codes": lambda: model.encode(observed),
         },
         seconds,
         repeats=2,
     )
-    found = model.forecast(observed, STEPS, codes=codes)
+    found = roll_forward(model.trained, observed, STEPS, codes, 0)
     ahead = slice(OBSERVED, OBSERVED + STEPS)
     error = np.mean((found.q - truth.q[:, : OBSERVED + STEPS])[:, ahead] ** 2) / (np.pi / 2) ** 2
     return {

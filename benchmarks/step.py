@@ -19,6 +19,8 @@ import plain
 from cases import Training, default_sized, paper_sized, recipe, states
 from dhn.blocks import cut_windows
 from dhn.models.dhn import DHNModel
+from dhn.models.networks.mlp import MLPNetwork
+from dhn.models.stage import LinkedStage
 from dhn.training.config import TrainingConfig
 from dhn.training.step import make_optimiser
 from timing import arguments, interleaved, matmul, report
@@ -101,7 +103,9 @@ def measure_default(windows: int, chunk: int, seconds: float) -> dict:
     product, product_flops = matmul()
     many = 10
     best = interleaved({"fast": lambda: fast(many), "matmul": product}, seconds)
-    inputs = fast.model.stages[0].right.network.embed.shape[0]
+    stage = fast.model.finest
+    assert isinstance(stage, LinkedStage) and isinstance(stage.right.network, MLPNetwork)
+    inputs = stage.right.network.embed.shape[0]
     flops = many * mlp_flops(windows, inputs, config.network.width, config.network.depth)
     return {
         "network": "mlp (default)",

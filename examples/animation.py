@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 import dhn
@@ -35,7 +36,7 @@ def frame(truth: dhn.Trajectories, found: dhn.Trajectories, rows, k: int) -> Ima
     """The pendulums above their second angle over time, at state `k`."""
     figure, axes = plt.subplots(2, 3, figsize=(7.2, 4), height_ratios=(2, 1), layout="constrained")
     for (above, below), row in zip(axes.T, rows, strict=True):
-        length = truth.params["l2"][row]
+        length = float(truth.params["l2"][row])
         for data, style in ((truth, {"color": GREY, "lw": 5}), (found, {"color": BLUE, "lw": 2})):
             path = points(data.q[row], length)
             above.plot(*path[max(0, k - 14) : k + 1, 2].T, color=style["color"], lw=1, alpha=0.7)
@@ -53,8 +54,9 @@ def frame(truth: dhn.Trajectories, found: dhn.Trajectories, rows, k: int) -> Ima
     axes[1, 0].set_ylabel("θ₂", rotation=0)
     words = "grey: truth    blue: predicted from the 16 shaded states"
     figure.supxlabel(words, fontsize=9)
-    figure.canvas.draw()
-    image = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     plt.close(figure)
     return image
 

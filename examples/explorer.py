@@ -52,10 +52,11 @@ def main(folder: Path) -> None:
         browser = play.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        for system, act, picture, theme in (
-            ("double_pendulum", pendulum, "explorer.png", "light"),
-            ("henon_heiles", section, "explorer-section.png", "dark"),
+        for system, act, picture in (
+            ("double_pendulum", pendulum, "explorer.png"),
+            ("henon_heiles", section, "explorer-section.png"),
         ):
+            theme = "dark" if act is section else "light"
             page = browser.new_page(viewport={"width": 1360, "height": 830}, color_scheme=theme)
             page.goto((folder / f"{system}.html").resolve().as_uri())
             page.wait_for_timeout(1000)

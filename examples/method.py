@@ -10,6 +10,7 @@ import jax.random as jr
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Rectangle
 
 import dhn
 from dhn.blocks.masks import get_mask
@@ -31,9 +32,7 @@ def blocks(path: Path) -> None:
             (0, stride, ORANGE, "target"),
         ):
             for k in range(size):
-                axis.add_patch(
-                    plt.Rectangle((first + k + 0.06, row + 0.12), 0.88, 0.7, color=colour)
-                )
+                axis.add_patch(Rectangle((first + k + 0.06, row + 0.12), 0.88, 0.7, color=colour))
             axis.text(-0.25, row + 0.47, name, ha="right", va="center", color=colour)
         for k in range(states):
             axis.text(k + 0.5, -0.3, f"$x_{k}$", ha="center", va="center")
@@ -53,7 +52,7 @@ def masks(path: Path) -> None:
         for row, part, letter in ((1, known.q, "q"), (0, known.p, "p")):
             for k, seen in enumerate(np.asarray(part)):
                 axis.add_patch(
-                    plt.Rectangle(
+                    Rectangle(
                         (k + 0.06, row + 0.1), 0.88, 0.8, facecolor=BLUE if seen else "none",
                         edgecolor=BLUE if seen else ORANGE, hatch=None if seen else "////",
                     )

@@ -13,5 +13,7 @@ def shrink(path: Path, colours: int = 128) -> None:
         colours: entries of the palette.
     """
     with Image.open(path) as picture:
-        few = picture.convert("RGB").quantize(colours, Image.Quantize.MEDIANCUT, dither=0)
+        few = picture.convert("RGB").quantize(
+            colours, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+        )
     few.save(path, optimize=True)

@@ -67,6 +67,7 @@ def question(task: str, clean: Trajectories, noisy: Trajectories) -> Trajectorie
     pattern, momenta, with_noise = TASKS[task]
     data = noisy if with_noise else clean
     known = pattern(data.q.shape)
+    assert data.p is not None
     return data.replace(
         q=np.where(known, data.q, np.nan),
         p=np.where(known, data.p, np.nan) if momenta else None,

@@ -31,7 +31,9 @@ def oscillators():
 
 
 def test_energy_is_that_of_the_closed_form(oscillators):
-    energy, size = energies(oscillators)
+    found = energies(oscillators)
+    assert found is not None
+    energy, size = found
     np.testing.assert_allclose(energy, K * AMPLITUDE**2 / 2, rtol=1e-14)
     np.testing.assert_allclose(size, K * AMPLITUDE**2 / 2, rtol=1e-14)
     assert facts(oscillators)["energy"]["relative_change"]["max"] < 1e-14
