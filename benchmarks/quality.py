@@ -41,11 +41,15 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "blocks-b1": ("blocks", {"block_size": 1}),
     "blocks-b4": ("blocks", {"block_size": 4, "stride": 2}),
     "blocks-mixed": ("blocks", {"mask": "mixed"}),
+    "blocks-random": ("blocks", {"mask": "random"}),
+    "blocks-between": ("blocks", {"mask": "superresolution"}),
     "averaged": ("default", {"average": 0.9995, "final_learning_rate": 0.05}),
     "transformer": ("transformer", {}),
 }
 """Name -> (preset, options). `blocks` is the candidate with every part: taking denoising away gives
-paired-b2, the second network (and with it denoising) linked-b2, blocks of states blocks-b1."""
+paired-b2, the second network (and with it denoising) linked-b2, blocks of states blocks-b1. Three
+specialists are beside blocks-mixed: forecasts are blocks, gaps blocks-random, interpolation
+blocks-between."""
 SETS: dict[str, dict[str, Any]] = {
     "fixed": {},
     "random": {"random": True},
