@@ -9,7 +9,7 @@ import pytest
 import dhn
 from dhn.errors import UserError
 from dhn.files import read, write
-from dhn.files.stored import writing
+from dhn.files.storing import writing
 from dhn.systems import simulate
 from dhn.systems.simulation import PIECE, simulate_pieces
 from dhn.trajectories import Trajectories

@@ -46,7 +46,7 @@ def run(args: Arguments) -> Result:
     from dhn.cli.waiting import waiting
     from dhn.estimator.reconstruction import warning
     from dhn.files.pieces import open_pieces
-    from dhn.files.stored import writing
+    from dhn.files.storing import writing
 
     with open_pieces(args.data) as data:
         model = open_model(args.run).network

@@ -110,7 +110,8 @@ def save_pieces(pieces: "Iterable[Trajectories]", path: Path, count: int) -> Non
     If it cannot be written there any more, it is written elsewhere.
     """
     from dhn.files.gathering import gathered
-    from dhn.files.stored import is_store, writing
+    from dhn.files.stored import is_store
+    from dhn.files.storing import writing
 
     if is_store(path):
         with writing(path) as store:
