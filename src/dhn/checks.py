@@ -91,9 +91,27 @@ def as_path(value: Any) -> Path:
     """`value` as a path, if it is text or a path."""
     if not isinstance(value, str | os.PathLike) or "\0" in str(value) or not str(value):
         raise UserError(f"expected the name of a file or folder; got {_short(value)}.")
-    return Path(value)
+    path = Path(value)
+    mode_of(path)
+    return path
+
+
+def mode_of(path: Path) -> int | None:
+    """The mode of what is there, or None; a `UserError` if no file can have this name."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError as error:
+        raise UserError(f"{path} cannot be looked at: {error.strerror}.") from error
+    except (OSError, ValueError) as error:  # a name too long, a loop of links, a null character
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"{_cut(str(path))} is no usable file name: {reason}.") from error
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."

@@ -188,7 +188,12 @@ class StoredTrajectories:
 
     def _ids(self, first: int, last: int) -> list[str]:
         rows = self._get("ids", (first, min(last, len(self))))
-        return [bytes(x).rstrip(b"\0").decode(errors="replace") for x in rows]
+        try:
+            return [bytes(x).rstrip(b"\0").decode() for x in rows]
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self.path}: its labels are no text in UTF-8; it is damaged, write it anew."
+            ) from error
 
     def pieces(self, size: int = PIECE) -> Iterator[Trajectories]:
         """All trajectories in order, `size` at a time.

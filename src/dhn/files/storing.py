@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from dhn.checks import as_path
 from dhn.errors import UserError
 from dhn.files.arrays import HEADER
+from dhn.files.atomic import beside
 from dhn.files.stored import (
     CHUNK,
     COMPLETE,
@@ -136,13 +136,13 @@ def writing(path: str | os.PathLike[str], chunk: int = CHUNK) -> Iterator[Store]
         raise UserError(f"{path} exists and holds no trajectories of dhn; name another folder.")
     if not path.parent.is_dir():
         raise UserError(f"the folder {path.parent} does not exist; create it first.")
-    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{ENDING}")
+    temporary = beside(path)
     try:
         store = Store(temporary, chunk)
         yield store
         if not store.count:
             raise UserError(f"{path}: there are no trajectories to write.")
-        old = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{ENDING}")
+        old = beside(path)
         if path.exists():
             os.replace(path, old)
         os.replace(temporary, path)
