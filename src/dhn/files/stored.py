@@ -20,7 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dhn.checks import as_path, sequence, whole
+from dhn.checks import as_path, from_json, sequence, whole
 from dhn.errors import UserError
 from dhn.files.arrays import HEADER, own_fields, own_sizes, parse_header
 from dhn.memory import check_memory
@@ -54,8 +54,8 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 def is_own(path: Path) -> bool:
     """Whether there is a Zarr folder that this package wrote, which may be replaced."""
     try:
-        return HEADER in json.loads((path / "zarr.json").read_text())["attributes"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return HEADER in from_json((path / "zarr.json").read_bytes())["attributes"]
+    except (OSError, ValueError, LookupError, TypeError):
         return False
 
 
