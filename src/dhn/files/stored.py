@@ -103,6 +103,8 @@ class StoredTrajectories:
         self.header = {key: x for key, x in header.items() if key != COMPLETE}
         self._complete = COMPLETE in header
         sizes = own_sizes(header) | {"ids": (header["shape"][0], arrays["ids"].shape[1])}
+        if strange := sorted(set(arrays) - set(sizes)):
+            raise ValueError(f"its array {strange[0]!r} is not in its header")
         self._arrays = {name: arrays[name] for name in sizes}
         for name, array in self._arrays.items():
             plain = array.dtype.kind in "fb" or (name == "ids" and array.dtype == np.uint8)
