@@ -377,7 +377,7 @@ MAKING = [
         ("--rate 1 --time-unit ms", "with a rate, leave time_unit out"),
         ("--time-unit S", "time_unit must be one of s, ms, us, ns, min, h; got 'S'"),
         ("--markers t,q", "got 2 columns"),
-        ("--markers t,q,t,q", "the column 't' is named twice, as time and markers"),
+        ("--markers t,q,t,q", "link 1 has no length: its two ends are at the same place"),
         ("--markers 1,2 --pivot fit", "the column 't' is named twice, as time and markers"),
         ("--markers t,q --pivot x,y", "unable to parse string as a number, got 'x'"),
         ("--markers t,q --pivot nan,1", "pivot.0 should be a finite number"),
@@ -403,7 +403,7 @@ MAKING = [
     )),
     *((f"import markers.csv -o o.npz {words}", said) for words, said in (
         ("--markers 2,3,4,5 --degrees", "in radians; leave degrees out"),
-        ("--markers 2,3,2,3", "the column 'x1' is named twice, as markers and markers"),
+        ("--markers 2,3,2,3", "link 1 has no length: its two ends are at the same place"),
         ("--markers 2,3,4,5", "link 1 has no length: its two ends are at the same place"),
         ("--markers 2,3,4,5 --q x1", "give q or markers, not both"),
         ("--markers 2,3,4", "got 3 columns"),

@@ -59,7 +59,6 @@ def map_columns(source: Source, options: ImportOptions) -> Mapped:
     if len(table) == 0:
         raise UserError("it has no rows of data; expected one row a state.")
     options = _recognised(source, options)
-    _refuse_twice(options, table)
     clock = read_clock(source, options)
     inside = in_range(clock.t, options)
     if options.markers:
@@ -81,6 +80,7 @@ def map_columns(source: Source, options: ImportOptions) -> Mapped:
             )
         partners[key] = _numbers(table, others, options) if others else None
         units |= _units(source, [f"{key}_{x}" for x in found.names], others)
+    _refuse_twice(options, table)
     whole = Run(source.label, clock.t, found.q, partners["v"], partners["p"], None, table.row)
     runs = []
     for label, rows in trials(table, options.trial, source.label, clock.t):
