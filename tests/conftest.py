@@ -49,6 +49,31 @@ def no_signal_leaks():
     assert {number: signal.getsignal(number) for number in SIGNALS} == before
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session):
+    """End quickly: execnet sends SIGINT to a worker that takes more than 5 s to end.
+
+    Pytest collects garbage five times at the end, which takes longer than that after a few hundred
+    compiled programs; the interruption then arose anywhere, in a callback of Hypothesis for one.
+    What is left after the first collection is taken out of the others.
+    """
+    gc.collect()
+    gc.freeze()
+    if hasattr(session.config, "workerinput"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@pytest.fixture
+def as_users_have_it():
+    """Without the type checker that tests run under, which would refuse most mistakes first."""
+    import jaxtyping
+
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
+
+
 MAPS = Path("/proc/self/maps")
 MOST_MAPS = 25_000
 """Memory maps of a worker. Every compiled program takes a few, and beyond the kernel's limit

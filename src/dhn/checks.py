@@ -1,5 +1,6 @@
 """Checks of arguments that every room shares, so that Python and the command line agree."""
 
+import json
 import math
 import operator
 import os
@@ -64,6 +65,14 @@ def sequence(name: str, value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
+def texts(name: str, value: Any) -> tuple[str, ...]:
+    """`value` as a tuple of texts, if it is one text or a sequence of them."""
+    found = (value,) if isinstance(value, str) else sequence(name, value)
+    if not all(isinstance(x, str) for x in found):
+        raise UserError(f"{name} must be one text or several; got {_short(value)}.")
+    return found
+
+
 def numbers(name: str, value: Any) -> "np.ndarray":
     """`value` as float64, or a `UserError` that names it."""
     import numpy as np  # which commands do without until they need it
@@ -91,9 +100,42 @@ def as_path(value: Any) -> Path:
     """`value` as a path, if it is text or a path."""
     if not isinstance(value, str | os.PathLike) or "\0" in str(value) or not str(value):
         raise UserError(f"expected the name of a file or folder; got {_short(value)}.")
-    return Path(value)
+    path = Path(value)
+    mode_of(path)
+    return path
+
+
+def from_json(text: str | bytes) -> Any:
+    """The value of a JSON text; whatever is wrong with it, nested too deep, say, is a ValueError.
+
+    Arguments:
+        text: As a file or a person has it.
+
+    Returns:
+        A mapping, list, text, number, truth or None.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+
+
+def mode_of(path: Path) -> int | None:
+    """The mode of what is there, or None; a `UserError` if no file can have this name."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError as error:
+        raise UserError(f"{path} cannot be looked at: {error.strerror}.") from error
+    except (OSError, ValueError) as error:  # a name too long, a loop of links, a null character
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"{_cut(str(path))} is no usable file name: {reason}.") from error
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."

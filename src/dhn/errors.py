@@ -59,6 +59,7 @@ def first_mistake(error: "pydantic.ValidationError", name: str | None = None) ->
         first["msg"]
         .removeprefix("Input ")
         .removeprefix("Tuple ")
+        .removeprefix("String ")
         .replace("less than inf", "a finite number")
     )
     return f"{name} {expected}, got {first['input']!r}."

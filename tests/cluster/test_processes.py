@@ -20,7 +20,7 @@ from dhn.cli import main
 from dhn.cli.processes import Peers, find_peers
 from dhn.errors import UserError
 from dhn.files import write
-from dhn.files.stored import writing
+from dhn.files.storing import writing
 from dhn.systems import simulate
 
 OPTIONS = ["--set", "width=16", "--set", "batch_size=64", "--validation", "none"]

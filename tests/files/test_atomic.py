@@ -23,9 +23,10 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["file.txt"]
 
 
-@pytest.mark.parametrize("ending", FORMATS)
-def test_only_the_file_itself_is_left(tmp_path, ending):
-    path = tmp_path / f"file{ending}"
+@pytest.mark.parametrize("ending", [*FORMATS, *map(str.upper, FORMATS)])
+@pytest.mark.parametrize("length", [10, 255])
+def test_only_the_file_itself_is_left_whatever_its_name(tmp_path, ending, length):
+    path = tmp_path / f"{'x' * (length - len(ending))}{ending}"
     for _ in range(2):
         write(DATA, path)
         assert os.listdir(tmp_path) == [path.name]

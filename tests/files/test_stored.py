@@ -1,6 +1,8 @@
 """Trajectories in a Zarr folder are the same trajectories, read and written in pieces."""
 
 import builtins
+import json
+import shutil
 import sys
 
 import numpy as np
@@ -9,12 +11,12 @@ import pytest
 import dhn
 from dhn.errors import UserError
 from dhn.files import read, write
-from dhn.files.stored import writing
+from dhn.files.storing import writing
 from dhn.systems import simulate
 from dhn.systems.simulation import PIECE, simulate_pieces
 from dhn.trajectories import Trajectories
 
-pytest.importorskip("zarr")
+zarr = pytest.importorskip("zarr")
 
 
 @pytest.fixture
@@ -130,3 +132,112 @@ def test_simulation_in_pieces(monkeypatch):
     assert all(np.array_equal(x.noise, whole.noise) for x in parts)
     lengths = np.concatenate([x.params["l"] for x in parts])
     assert len(np.unique(lengths)) == 10
+
+
+def edit(path, change):
+    values = json.loads(path.read_text())
+    change(values)
+    path.write_text(json.dumps(values))
+
+
+def header(**changes):
+    """Change what stands in the header of a folder; `...` deletes it."""
+
+    def change(values):
+        found = values["attributes"]["dhn"]
+        found.update(changes)
+        for key in [key for key, x in changes.items() if x is ...]:
+            del found[key]
+
+    return lambda folder: edit(folder / "zarr.json", change)
+
+
+def array(name, **changes):
+    return lambda folder: edit(folder / name / "zarr.json", lambda x: x.update(changes))
+
+
+def shorter(folder):
+    chunk = next((folder / "q" / "c").rglob("0"))
+    while chunk.is_dir():
+        chunk = next(chunk.iterdir())
+    chunk.write_bytes(chunk.read_bytes()[:-9])
+
+
+def unreadable_ids(folder):
+    zarr.open_group(folder, mode="r+")["ids"][:] = 255
+
+
+DAMAGES = {
+    **{f"{k} {x!r}": header(**{k: x}) for k, x in [
+        ("names", [3, 4]), ("names", ["a"]), ("angles", "x"), ("params", ["l"]), ("units", [1]),
+        ("meta", None), ("layout", "2"), ("layout", 99), ("shape", [1, 2, 3]), ("shape", [11]),
+        ("fields", ["p", "zz"]), ("shared_time", 3), ("system", 5), ("q_levels", ["a"]),
+        ("p_levels", []), ("q_levels", ...), ("shape", ...), ("names", ...), ("ids", ["a"]),
+    ]},
+    "no q": lambda folder: shutil.rmtree(folder / "q"),
+    "no ids": lambda folder: shutil.rmtree(folder / "ids"),
+    "no numbers of q": lambda folder: shutil.rmtree(folder / "q" / "c"),
+    "no numbers of t": lambda folder: shutil.rmtree(folder / "t" / "c"),
+    "no quantiles": lambda folder: shutil.rmtree(folder / "q_quantiles" / "c"),
+    "no labels": lambda folder: shutil.rmtree(folder / "ids" / "c"),
+    "header cut": lambda folder: (folder / "zarr.json").write_text("{"),
+    "header deep": lambda folder: (folder / "zarr.json").write_text(100_000 * "["),
+    "q of another shape": array("q", shape=[11, 7]),
+    "q of no length": array("q", shape=[0, 7, 2]),
+    "q of letters": array("q", data_type="string"),
+    "chunks of no length": array("q", chunk_grid={
+        "name": "regular", "configuration": {"chunk_shape": [0, 7, 2]}}),
+    "unknown codec": array("q", codecs=[{"name": "evil"}]),
+    "chunk cut": shorter,
+    "labels that are no text": unreadable_ids,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_is_one_line(data, tmp_path, damage):
+    path = tmp_path / "x.zarr"
+    write(data, path)
+    DAMAGES[damage](path)
+    for use in (lambda x: x.read(), lambda x: x.fingerprint()):
+        with pytest.raises(UserError) as caught:
+            use(dhn.open(path))
+        assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+
+
+def test_rows_that_are_not_there_are_refused_before_they_are_looked_for(data, tmp_path):
+    """A header and arrays that agree on 10^12 trajectories, of which eleven are there."""
+    path = tmp_path / "x.zarr"
+    write(data, path)
+    many = 10**12
+    header(shape=[many, *data.q.shape[1:]])(path)
+    for name in ("q", "p", "t", "known", "params", "ids", "q_quantiles", "p_quantiles"):
+        axis = 1 if name.endswith("quantiles") else 0
+        edit(path / name / "zarr.json", lambda x, axis=axis: x["shape"].__setitem__(axis, many))
+    stored = dhn.open(path)
+    with pytest.raises(UserError, match="of memory, and"):
+        stored.read()
+    with pytest.raises(UserError, match="is lost"):
+        stored.fingerprint()
+
+
+def test_zeros_are_written_and_folders_of_before_leave_them_out(tmp_path):
+    still = Trajectories(q=np.zeros((3, 5, 1)), t=np.arange(5.0))
+    path = tmp_path / "x.zarr"
+    write(still, path)
+    assert read(path).equals(still)
+    shutil.rmtree(path / "q" / "c")
+    header(complete=...)(path)
+    assert read(path).equals(still)
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+@pytest.mark.parametrize("ask", [
+    lambda x: x[0], lambda x: x["a":"b"], lambda x: x[1.5:3], lambda x: x[::2], lambda x: x[11:],
+    lambda x: x.chunks(3), lambda x: x.chunks([]), lambda x: x.chunks([9]), lambda x: x.chunks("x"),
+    lambda x: x.chunks([-1]), lambda x: list(x.pieces(0)), lambda x: list(x.pieces("x")),
+    lambda x: x.spans([]), lambda x: x.rows_of(1.5),
+])  # fmt: skip
+def test_questions_that_make_no_sense_are_refused(data, tmp_path, ask):
+    write(data, tmp_path / "x.zarr")
+    with pytest.raises(UserError):
+        ask(dhn.open(tmp_path / "x.zarr"))

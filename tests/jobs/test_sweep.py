@@ -8,7 +8,7 @@ import pytest
 
 from dhn.cli import main
 from dhn.files import write
-from dhn.jobs.cells import CELL, computed_now, computing, finished
+from dhn.jobs.cells import CELL, RESULT, computed_now, computing, finished, results
 from dhn.jobs.sweep import Axis, cell_name, combinations, status
 from dhn.jobs.worker import compute
 from dhn.systems import simulate
@@ -50,6 +50,14 @@ def cell(tmp_path):
     place.mkdir(parents=True)
     (place / CELL).write_text("{}")
     return place
+
+
+@pytest.mark.parametrize("left", [b"", b'{"a": ', b"[1]", b"\xff", 100_000 * b"["])
+def test_a_damaged_result_is_none_and_computed_again(cell, left):
+    (cell / RESULT).write_bytes(left)
+    assert not finished(cell) and results([cell]) == []
+    compute(lambda values, folder: {"a": 1}, cell)
+    assert finished(cell) and results([cell]) == [{"a": 1}]
 
 
 def test_the_status_of_a_cell(cell):

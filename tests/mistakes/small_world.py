@@ -1,6 +1,7 @@
 """Data that is good, and data that is wrong in one way each."""
 
 import io
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -76,6 +77,15 @@ def write_data(folder: Path) -> None:
         shape = {"descr": "<f8", "fortran_order": False, "shape": (10**10,)}
         np.lib.format.write_array_header_1_0(header, shape)
         archive.writestr("q.npy", header.getvalue() + bytes(10**6))
+    signal = np.cos(t)
+    np.savez(folder / "rate-huge.npz", q=signal, fs=1e300)
+    np.savez(folder / "rate-tiny.npz", q=signal, fs=1e-300)
+    with zipfile.ZipFile(folder / "twin.npz", "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the second name, which is meant
+        for name in ("t.npy", "q.npy", "q.npy"):
+            array = io.BytesIO()
+            np.save(array, t)
+            archive.writestr(name, array.getvalue())
     for link, target in (("loop1", "loop2"), ("loop2", "loop1"), ("link.npz", "d.npz")):
         (folder / link).symlink_to(target)
     raw = {
@@ -101,6 +111,16 @@ def write_data(folder: Path) -> None:
         "null.py": b"x = 1\0\n", "latin.py": b"x = '\xff'\n", "memory.py": b"raise MemoryError\n",
         "pos.csv": b"t,q\n" + b"".join(b"%g,%g\n" % (k / 20, np.cos(k / 7)) for k in range(100)),
         "recursive.py": b"import recursive\nrecursive.nothing\n",
+        "slow.csv": b"t,q\n" + b"".join(b"%ge88,%g\n" % (5 * k, np.cos(k)) for k in range(50)),
+        "markers.csv": b"t,x1,y1,x2,y2\n" + b"".join(b"%d,3,1,3,1\n" % k for k in range(9)),
+        "long-name.csv": b"t," + b"q" * 1000 + b"\n0,1\n1,2\n", "pos.xlsx": b"PK\x03\x04",
+        "date.csv": b"t,q\n" + b"2024-13-45 99:00:00,1\n" * 9,
+        "hex.csv": b"t,q\n" + b"0x1,0x2\n" * 9,
+        "page.csv": b"<!DOCTYPE html><html><body>404</body></html>\n" * 9,
+        "dhn.csv": b"# dhn {}\nt,q\n0,1\n", "newer.csv": b'# dhn {"layout": 99}\nt,q\n0,1\n',
+        "deep.csv": b"# dhn " + b'{"a":' * 3000 + b"1" + b"}" * 3000 + b"\nt,q\n0,1\n",
+        "from.toml": b"from_ = []\n", "twin.toml": b"set = {width = 8}\nwidth = 9\n",
+        "seed.toml": b"[set]\nseed = 3\n",
     }  # fmt: skip
     vector = (
         "import dhn\n"

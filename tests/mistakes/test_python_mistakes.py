@@ -4,7 +4,6 @@ import dataclasses
 import functools
 from collections.abc import Callable
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -15,6 +14,7 @@ from dhn.estimator.learning import check_held_out
 WRONG = [None, "x", -1, 1.5, True, np.nan, np.inf, [], {}, b"x", 10**30, object()]
 """What a careless caller gives where a number belongs."""
 NO_DATA = [None, -1, 1.5, True, [], {}, b"x", object(), np.zeros((2, 3)), "nowhere.npz", "d.txt"]
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
 NO_PATH = [None, -1, 1.5, True, [], {}, b"x", object(), "", "a\0b"]
 
 
@@ -30,15 +30,6 @@ class World:
     @functools.cached_property
     def seen(self) -> dhn.Trajectories:
         return self.data[:, :16]
-
-
-@pytest.fixture(autouse=True)
-def as_users_have_it():
-    """Without the type checker that tests run under, which would refuse most of this first."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture
@@ -285,6 +276,42 @@ OTHERS = [
     (lambda w: dhn.get_system("mass_spring").energy("a", "b"), "q must be an array of real numb"),
     (lambda w: dhn.get_system("mass_spring").energy([1.0], [1.0], 3), "params must map names"),
     (lambda w: as_path(3), "expected the name of a file or folder; got 3"),
+    (lambda w: as_path("x" * 300), "is no usable file name: File name too long"),
+    (lambda w: dhn.write(w.data, "x" * 300 + ".npz"), "File name too long"),
+    (lambda w: dhn.read("\ud800.npz"), "is no usable file name"),
+    (lambda w: dhn.load("x" * 300), "File name too long"),
+    (lambda w: dhn.load("loop1"), "Too many levels of symbolic links"),
+    (lambda w: w.network.save("x" * 300), "File name too long"),
+    (lambda w: _fresh().fit(w.data, steps=1, directory="x" * 300), "File name too long"),
+    (lambda w: dhn.read("d.npz", columns=3), "columns must map names to values; got 3"),
+    (lambda w: dhn.read("d.npz", columns={1: 2}), "there is no variable 1"),
+    (lambda w: dhn.read("pos.csv", q="q", missing=object()), "must be one item or a sequence"),
+    (lambda w: dhn.read("pos.csv", q="q", zero=[None]), "zero.0"),
+    (lambda w: dhn.read("pos.csv", q="q", dt=np.nan), "dt should be a finite number"),
+    (lambda w: dhn.read("pos.csv", q="q", rate=10**400), "rate should be a"),
+    (lambda w: dhn.read([3], q="q"), "expected the name of a file or folder; got 3"),
+    (lambda w: dhn.read(None, q="q"), "files must be a sequence"),
+    (lambda w: dhn.read([], q="q"), "there is nothing to import"),
+    (lambda w: w.network.track(noise=np.full((2, 1), np.inf)), "finite and zero or above"),
+    (lambda w: w.network.track(noise=np.full((2, 1), 1e300)), "noise is more than 1e.08 times"),
+    (lambda w: w.network.track().update(0.0, 1.0, noise=np.full((2, 1), np.nan)), "finite"),
+    (lambda w: w.network.track().update(0.0, np.inf), "a measurement is more than 1e.08 times"),
+    (lambda w: w.network.track(lag=3), "lag must be a whole number of at least 4"),
+    (lambda w: w.data.replace(q_quantiles={"a": w.data.q}), "keyed by levels between 0 and 1"),
+    (lambda w: w.data.replace(q_quantiles={"0.5": w.data.q}), "keyed by levels between 0 and 1"),
+    (lambda w: w.data.replace(q_quantiles={(0.5, 1): w.data.q}), "keyed by levels between 0 and"),
+    (lambda w: w.data["a"], ""),
+    (lambda w: w.data[:, 99:], ""),
+    (lambda w: dhn.DHN().set_params(zz=1), "zz"),
+    (lambda w: dhn.DHN().set_params(width=9, depth=-1), "depth should be greater than"),
+    (lambda w: dhn.DHN().set_params(preset=3), "3"),
+    (lambda w: dhn.DHN(block_size=10**30), "block_size"),
+    (lambda w: dhn.DHN(network=3), "network"),
+    (lambda w: dhn.DHN("x" * 10**6), "unknown preset"),
+    (lambda w: dhn.pretrained("../../etc"), "there is no pretrained model '../../etc'"),
+    (lambda w: dhn.simulate("mass_spring", 2, times=[[0, 1]]), "times"),
+    (lambda w: dhn.simulate("mass_spring", 2, params={"k": (1, 2, 3)}), "k"),
+    (lambda w: dhn.simulate("mass_spring", 2, gaps=np.nan), "gaps"),
 ]
 
 

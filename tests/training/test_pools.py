@@ -6,7 +6,7 @@ from small import oscillators, problem, recipe
 
 import dhn
 from dhn.errors import UserError
-from dhn.files.stored import writing
+from dhn.files.storing import writing
 from dhn.training.fit import fit
 from dhn.training.pools import FILE, Pooling, Pools
 from dhn.training.session import Session

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from annotated_types import Ge, Gt, Le, Lt
 
-from dhn.checks import seconds
+from dhn.checks import from_json, seconds
 from dhn.errors import UserError
 
 if TYPE_CHECKING:
@@ -61,13 +61,11 @@ def named(words: Sequence[str], flag: str, rule: str = "expects NAME=VALUE,") ->
 
 def named_values(words: Sequence[str], flag: str) -> dict[str, Any]:
     """`named`, with values that are JSON where they can be, else text."""
-    import json
-
     rule = "takes NAME=VALUE, such as width=64;"
     found: dict[str, Any] = dict(named(words, flag, rule))
     for name, text in found.items():
         with contextlib.suppress(ValueError):
-            found[name] = json.loads(text)
+            found[name] = from_json(text)
     for name in ("seed", "preset"):
         if name in found:
             raise UserError(

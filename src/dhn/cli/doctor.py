@@ -2,7 +2,9 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any, final
+from typing import Annotated, Any, final
+
+from annotated_types import Le
 
 from dhn.cli.arguments import Json, Positive, Seed
 from dhn.cli.result import Console, Result
@@ -36,7 +38,7 @@ class Arguments:
     program on two threads at once. It runs in a process of its own, which is ended if it hangs.
     """
 
-    timeout: Positive = 180.0
+    timeout: Annotated[Positive, Le(1e6)] = 180.0
     """Seconds after which the self-test counts as hanging."""
     seed: Seed = 0
     json: Json = False

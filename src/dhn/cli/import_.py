@@ -7,7 +7,7 @@ from typing import Annotated, Literal, final
 import tyro
 
 from dhn.cli.arguments import Json, Output, Seed
-from dhn.cli.outputs import check_output, refuse_same, refuse_twice
+from dhn.cli.outputs import check_output, refuse_twice
 from dhn.cli.result import Console, Result
 
 Columns = Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")]
@@ -102,9 +102,8 @@ def run(args: Arguments) -> Result:
     format_of(args.output).implementation()
     refuse_twice(args.files)
     split = args.split is not None or args.test_trials is not None
-    for path in args.files:
-        for part in PARTS if split else (WHOLE,):
-            refuse_same(_part_path(args.output, part), path)
+    for part in PARTS if split else (WHOLE,):
+        check_output(_part_path(args.output, part), inputs=args.files)
     options = {k: x for k, x in vars(args).items() if k in ImportOptions.model_fields}
     imported = run_import(list(args.files), ImportOptions.of(**options))
     paths = {part: _part_path(args.output, part) for part in imported.parts}

@@ -10,7 +10,7 @@ import tyro
 
 from dhn.cli.arguments import Data, Json, RunFolder, Seed
 from dhn.cli.asking import draw_warning, in_parts, open_model, use_cache
-from dhn.cli.outputs import ZARR, check_output
+from dhn.cli.outputs import ZARR, check_output, is_zarr
 from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
 
@@ -46,7 +46,7 @@ def run(args: Arguments) -> Result:
     from dhn.cli.waiting import waiting
     from dhn.estimator.reconstruction import warning
     from dhn.files.pieces import open_pieces
-    from dhn.files.stored import writing
+    from dhn.files.storing import writing
 
     with open_pieces(args.data) as data:
         model = open_model(args.run).network
@@ -66,7 +66,7 @@ def run(args: Arguments) -> Result:
             truth = part.params.get(args.target, np.full(len(part), np.nan))
             return value, error, truth, found.result, part.ids
 
-        folder = args.output if args.output is not None and args.output.suffix == ZARR else None
+        folder = args.output if args.output is not None and is_zarr(args.output) else None
         with (
             waiting("fitting codes", enabled=not args.json) as report,
             contextlib.nullcontext() if folder is None else writing(folder) as store,

@@ -59,7 +59,9 @@ def logging_to(path: Path | None, *, verbose: bool, argv: Sequence[str]) -> Iter
 def _refuse_other_files(path: Path) -> None:
     """A log is appended to: a file that holds something else is not one."""
     begins = b""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError):
+        if path.is_fifo() or path.is_socket():  # opening one would wait for ever
+            raise UserError(f"the log {path} is a pipe; name a file.")
         if path.is_file():
             with path.open("rb") as there:
                 begins = there.read(_LINE)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dhn.checks import mode_of
 from dhn.errors import UserError
 from dhn.memory import size_text
 
@@ -45,8 +46,8 @@ def check_output(
     - `endings`: the endings that choose a format; none: any ending will do.
     - `size`: bytes that will be written, if known.
     """
-    kind = _kind(path)
-    replaceable = ZARR in endings and path.suffix == ZARR and _is_own(path)
+    kind = mode_of(path)
+    replaceable = ZARR in endings and is_zarr(path) and _is_own(path)
     if kind is not None and stat.S_ISDIR(kind) and not replaceable:
         example = path / f"out{endings[0] if endings else '.npz'}"
         raise UserError(f"{path} is a folder; name a file to write, such as {example}.")
@@ -110,7 +111,8 @@ def save_pieces(pieces: "Iterable[Trajectories]", path: Path, count: int) -> Non
     If it cannot be written there any more, it is written elsewhere.
     """
     from dhn.files.gathering import gathered
-    from dhn.files.stored import is_store, writing
+    from dhn.files.stored import is_store
+    from dhn.files.storing import writing
 
     if is_store(path):
         with writing(path) as store:
@@ -134,8 +136,15 @@ def _save_somewhere(save: Callable[[Path], None], path: Path) -> None:
 
 
 def refuse_overwriting_inputs(args: Any, log: Path | None = None) -> None:
-    """For every command: neither output nor log may be one of the files that it reads or writes."""
+    """For every command: neither output nor log may be one of the files that it reads or writes.
+
+    All of them must have names that files can have.
+    """
     values = {field.name: getattr(args, field.name) for field in dataclasses.fields(args)}
+    for value in values.values():
+        for path in value if isinstance(value, tuple) else (value,):
+            if isinstance(path, Path):
+                mode_of(path)
     if log is not None and any(isinstance(x, Path) and same(x, log) for x in values.values()):
         raise UserError(f"the log {log} is another file of this command; name a file of its own.")
     output = values.pop("output", None)
@@ -143,19 +152,13 @@ def refuse_overwriting_inputs(args: Any, log: Path | None = None) -> None:
         return
     for value in values.values():
         for source in value if isinstance(value, tuple) else (value,):
-            if isinstance(source, Path) and (source.is_file() or source.suffix == ZARR):
+            if isinstance(source, Path) and (source.is_file() or is_zarr(source)):
                 refuse_same(output, source)
 
 
-def _kind(path: Path) -> int | None:
-    """The mode of what is there, or None."""
-    try:
-        return path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as error:  # a name too long, a loop of links, a null character
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"{path} is no usable file name: {reason}.") from error
+def is_zarr(path: Path) -> bool:
+    """Whether the name is that of a folder which is read and written in pieces."""
+    return path.suffix.lower() == ZARR
 
 
 def refuse_same(path: Path, source: Path) -> None:

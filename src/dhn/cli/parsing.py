@@ -57,7 +57,9 @@ def parse(kind: type[Arguments], words: Sequence[str], prog: str) -> tuple[Argum
     **Returns:** the command's arguments, and those that all commands share.
     """
     _refuse_twice(kind, words)
-    words = [*_configured(kind, words), *words]
+    configured = _configured(kind, words)
+    _refuse_twice(kind, configured)
+    words = [*configured, *words]
     screen = io.StringIO()
     try:
         with contextlib.redirect_stderr(screen):

@@ -8,7 +8,7 @@ import tyro
 from annotated_types import Ge, Gt, Le, Lt
 
 from dhn.cli.arguments import Json, NotNegative, Output, Positive, PositiveInt, Seed, named
-from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
+from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, is_zarr, save_pieces
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
 from dhn.memory import disk_size
@@ -78,7 +78,7 @@ def run(args: Arguments) -> Result:
     system = resolve_system(args.system)
     states = 1 + (args.steps or system.steps)
     numbers = 2 * args.trajectories * states * system.dim * args.subsample
-    in_pieces = args.output.suffix == ZARR
+    in_pieces = is_zarr(args.output)
     size = (1 if in_pieces else _LEAST_BYTES / _BYTES) * _BYTES * numbers
     check_output(args.output, endings=(*TRAJECTORIES, ZARR), size=size)
     options: dict[str, Any] = {

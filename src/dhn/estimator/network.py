@@ -94,7 +94,7 @@ class AbstractNetworkAnswers(AbstractAnswers):
             A tracker; `tracker.update(t, q)` gives state, code and bands so far.
         """
         if noise is not None:
-            noise = check_noise(noise, self.trained.context.dim)
+            noise = check_noise(noise, self.trained)
         return Tracker(self.trained, noise, whole("lag", lag, 4))
 
     def posterior(self, data: TrajectoriesLike) -> Posterior:

@@ -107,7 +107,7 @@ class Tracker:
         d = self._trained.context.dim
         q = _measurement("q", q, d)
         p = np.full(d, np.nan) if p is None else _measurement("p", p, d)
-        noise = self._noise if noise is None else check_noise(noise, d)
+        noise = self._noise if noise is None else check_noise(noise, self._trained)
         t = float(_measurement("t", t, 1)[0])
         if not np.isfinite(t) or t <= self._last:
             raise UserError(f"times must increase; got {t!r} after {self._last!r}.")
@@ -255,13 +255,18 @@ class Tracker:
         return measured + path[near] - _between(path, place)
 
 
-def check_noise(noise: object, dim: int) -> Float[np.ndarray, "2 d"]:
+def check_noise(noise: object, trained: "TrainedModel") -> Float[np.ndarray, "2 d"]:
     """(2, d) standard deviations of one measurement, or a `UserError`."""
-    found = numbers("noise", noise)
-    if found.shape != (2, dim) or not (found >= 0).all():
+    found, dim = numbers("noise", noise), trained.context.dim
+    if found.shape != (2, dim) or not (np.isfinite(found) & (found >= 0)).all():
         raise UserError(
-            f"noise must have shape (2, {dim}), standard deviations of q and of p (or v), zero or "
-            f"above; got shape {found.shape}."
+            f"noise must have shape (2, {dim}), standard deviations of q and of p (or v), finite "
+            f"and zero or above; got shape {found.shape}."
+        )
+    if (trained.scaler.scaled_noise(found) > ABSURD).any():
+        raise UserError(
+            f"noise is more than {ABSURD:g} times as large as the motion in training; check its "
+            f"units."
         )
     return found
 

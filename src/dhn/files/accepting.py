@@ -1,5 +1,6 @@
 """The one place where data of any kind become `Trajectories`: tables, arrays and files."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -7,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dhn.checks import mapping, texts
 from dhn.errors import UserError
-from dhn.files.arrays import from_arrays
+from dhn.files.arrays import from_arrays, parse_header
 from dhn.files.files import field_names, read
 from dhn.files.roles import Roles
 from dhn.files.stored import StoredTrajectories
 from dhn.files.table import Table, from_table, own_roles
 from dhn.trajectories.container import Trajectories
-from dhn.trajectories.frames import ATTRIBUTE, from_xarray, seconds
+from dhn.trajectories.frames import ATTRIBUTE, REMEMBERED, from_xarray, seconds
 from dhn.trajectories.labels import TIME, TRAJECTORY
 
 if TYPE_CHECKING:
@@ -100,7 +102,7 @@ def from_dataframe(
         The trajectories; unequal lengths are padded.
     """
     given = {"trajectory": trajectory, "t": time, "q": q, "p": p, "v": v, "param": params}
-    lists = {role: [x] if isinstance(x, str) else x or () for role, x in given.items()}
+    lists = {role: texts(role, () if x is None else x) for role, x in given.items()}
     roles = [(name, role) for role, names in lists.items() for name in names]
     named = [name for name, _ in roles]
     twice = next((x for x in named if named.count(x) > 1), None)
@@ -112,8 +114,9 @@ def from_dataframe(
     if unknown := set(fields) - field_names():
         raise UserError(f"{min(unknown)!r} is not a field of Trajectories.")
     kept = frame.attrs.get(ATTRIBUTE)
-    if q or not isinstance(kept, Mapping):
+    if q or kept is None:
         return Trajectories(**(from_table(table, dict(roles) or None) | fields))
+    kept = _checked(kept)
     found = from_table(table, roles=_remembered(kept, roles, set(table.columns)))
     found = {"noise": kept["noise"], **found, "angles": kept["angles"], "system": kept["system"]}
     if groups := kept.get("code_group"):
@@ -121,6 +124,21 @@ def from_dataframe(
     labels = {*table.columns, TIME}
     found["units"] = {k: x for k, x in kept["units"].items() if k in labels}
     return Trajectories(**(found | fields))
+
+
+def _checked(kept: Any) -> dict[str, Any]:
+    """What `to_dataframe` keeps in `frame.attrs`, if that is what stands there."""
+    try:
+        groups = mapping("code_group", kept.get("code_group", {}))
+        there = {key: kept[key] for key in REMEMBERED if key in kept}
+        whole = {"layout": 1, "shape": [1, 1, len(kept["names"])], "shared_time": False, "meta": {}}
+        header = parse_header(json.dumps(there | whole), ids=False)
+        return header | {"code_group": groups, "noise": kept["noise"]}
+    except (UserError, AttributeError, LookupError, TypeError, ValueError):
+        raise UserError(
+            f"frame.attrs[{ATTRIBUTE!r}] is not what to_dataframe keeps there; delete it to read "
+            f"the frame as a plain table."
+        ) from None
 
 
 def _remembered(kept: Mapping[str, Any], given: list[tuple[str, str]], there: set[str]) -> Roles:
@@ -167,8 +185,8 @@ def _table(frame: "pandas.DataFrame", time: str, trajectory: str) -> Table:
         elif column.dtype.kind in "fiub" and label != trajectory:
             columns[label] = column.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
-            texts = zip(column, missing, strict=True)
-            columns[label] = ["" if empty else str(x) for x, empty in texts]
+            cells = zip(column, missing, strict=True)
+            columns[label] = ["" if empty else str(x) for x, empty in cells]
     return Table(columns)
 
 

@@ -38,7 +38,7 @@ class _Header(pydantic.BaseModel):
     names: list[str]
     angles: list[bool]
     units: dict[str, str]
-    ids: list[str]
+    ids: list[str] = []
     system: str | None
     params: list[str]
     q_levels: list[float]
@@ -48,8 +48,8 @@ class _Header(pydantic.BaseModel):
     code_group: list[str] = []
 
 
-def parse_header(text: str | bytes) -> dict[str, Any]:
-    """The header of one of our own files, or a `UserError`."""
+def parse_header(text: str | bytes, ids: bool = True) -> dict[str, Any]:
+    """The header of one of our own files, or a `UserError`; `ids`: whether they stand in it."""
     try:
         values = pydantic_core.from_json(text)
         layout = values["layout"]
@@ -60,7 +60,7 @@ def parse_header(text: str | bytes) -> dict[str, Any]:
             )
         header = _Header.model_validate_json(text).model_dump(mode="json", exclude_unset=True)
         n, _, d = header["shape"]
-        if (len(header["ids"]), len(header["names"])) == (n, d):
+        if (len(header.get("ids", ())), len(header["names"])) == (n if ids else 0, d):
             return header
     except UserError:
         raise

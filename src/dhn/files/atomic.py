@@ -22,8 +22,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise UserError(f"{path} is a device or pipe; name a file to write.")
     if not path.parent.is_dir():
         raise UserError(f"the folder {path.parent} does not exist; create it first.")
-    # The ending stays: some writers choose or complete the format by it.
-    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
+    temporary = beside(path)
     try:
         yield temporary
         _sync(temporary)
@@ -34,6 +33,18 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise UserError(f"{path} cannot be written: {reason}.") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def beside(path: Path) -> Path:
+    """A new name in the folder of `path`, no longer than file systems allow.
+
+    The ending stays, in small letters: some writers choose or complete the format by it.
+    """
+    return path.with_name(f".{path.stem[:STEM]}.{secrets.token_hex(4)}{path.suffix.lower()}")
+
+
+STEM = 40
+"""Characters of a name that its temporary file shows; at most 160 of the 255 bytes of a name."""
 
 
 def _sync(path: Path) -> None:

@@ -14,7 +14,8 @@ from dhn.errors import UserError
 from dhn.files import stored
 from dhn.files.arrays import from_arrays, shown, to_arrays
 from dhn.files.atomic import atomic_path
-from dhn.files.stored import is_store, write_store
+from dhn.files.stored import is_store
+from dhn.files.storing import write_store
 from dhn.files.table import Table, check_fingerprint, from_table, to_table
 from dhn.memory import check_memory
 from dhn.printable import printable

@@ -191,6 +191,8 @@ def _stored_arrays(file: IO[bytes]) -> dict[str, _Array]:
     found = {}
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
+    if len({x.filename for x in members}) < len(members):
+        raise ValueError("two arrays have the same name")
     for member in members:
         file.seek(member.header_offset)
         local = file.read(_ZIP_LOCAL)

@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import final
 
+from dhn.checks import mapping
 from dhn.errors import NEAR, UserError, did_you_mean
 from dhn.trajectories.labels import (
     KNOWN,
@@ -34,6 +35,7 @@ from dhn.trajectories.labels import (
 _KINDS = ("q", "p", "v", "param", "noise")
 _PLAIN = ("t", "trajectory", "known")
 _LISTED = 20  # names that a message of one line has room for
+_LONG = 60  # characters of a name
 _DEFAULT_NAME = re.compile(r"q\d*")
 
 
@@ -73,6 +75,7 @@ def find_roles(
 ) -> Roles:
     """Roles of all `labels`, given by the user or recognised by name."""
     roles = Roles()
+    columns = None if columns is None else mapping("columns", columns)
     rest, there = [x for x in labels if x not in (columns or {})], set(labels)
     for label, role in (columns or {}).items():
         if label not in there:
@@ -176,4 +179,4 @@ def _pair(roles: Roles, what: str) -> None:
 def listing(names: Sequence[str]) -> str:
     """Names for a message, the first ones only if there are many."""
     more = f", ... ({len(names)} in all)" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
+    return ", ".join(x if len(x) <= _LONG else f"{x[:_LONG]}..." for x in names[:_LISTED]) + more

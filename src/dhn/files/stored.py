@@ -2,16 +2,17 @@
 
 The folder holds one array a field, as `dhn.files.arrays` names them, and the header as the
 attribute `dhn`. Ids are rows of UTF-8 bytes in an array of their own, since a million of them do
-not belong into a header. Every chunk has a checksum. The arrays are not compressed: measured or
-simulated doubles hardly shrink, and training reads them all the time.
+not belong into a header. Every chunk has a checksum, and all of them are written, so that a lost
+one is noticed. The arrays are not compressed: measured or simulated doubles hardly shrink, and
+training reads them all the time.
 """
 
-import contextlib
 import hashlib
+import itertools
 import json
+import math
 import os
-import secrets
-import shutil
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -19,12 +20,11 @@ from typing import Any, final
 
 import numpy as np
 
-from dhn.checks import as_path
+from dhn.checks import as_path, from_json, sequence, whole
 from dhn.errors import UserError
-from dhn.files.arrays import HEADER, own_fields
+from dhn.files.arrays import HEADER, own_fields, own_sizes, parse_header
 from dhn.memory import check_memory
 from dhn.trajectories.container import Trajectories
-from dhn.trajectories.contents import LAYOUT, header_dict, number_arrays
 from dhn.trajectories.labels import unique
 
 ENDING = ".zarr"
@@ -32,10 +32,9 @@ CHUNK = 256
 """Trajectories of a chunk: about 0.5 MB of 129 states with two coordinates."""
 PIECE = 4096
 """Trajectories held in memory at a time."""
-ID_BYTES = 16  # of most labels; longer ones widen the array
 QUANTILES = ("q_quantiles", "p_quantiles")
-FIELDS = ("layout", "fields", "shared_time", "names", "angles", "units", "system", "params")
-"""What must be the same in every piece, together with the levels of quantiles."""
+COMPLETE = "complete"
+"""Key of headers of folders that hold every chunk; older ones leave out chunks of zeros."""
 
 
 def zarr_module() -> ModuleType:
@@ -55,8 +54,8 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 def is_own(path: Path) -> bool:
     """Whether there is a Zarr folder that this package wrote, which may be replaced."""
     try:
-        return HEADER in json.loads((path / "zarr.json").read_text())["attributes"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return HEADER in from_json((path / "zarr.json").read_bytes())["attributes"]
+    except (OSError, ValueError, LookupError, TypeError):
         return False
 
 
@@ -80,19 +79,18 @@ def open(path: str | os.PathLike[str]) -> "StoredTrajectories":
     if not path.is_dir():
         raise UserError(f"there is no folder {path}; check its name.")
     try:
-        group = zarr.open_group(path, mode="r")
-        arrays = {name: array for name, array in group.arrays()}
-        header = dict(group.attrs[HEADER])
-        if header["layout"] > LAYOUT:
-            raise UserError(
-                f"{path}: it was written by a newer dhn (layout {header['layout']}, this one "
-                f"reads {LAYOUT}); upgrade dhn."
-            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about files that are no part of a Zarr folder
+            group = zarr.open_group(path, mode="r")
+            arrays = {name: array for name, array in group.arrays()}
+        header = parse_header(json.dumps(group.attrs[HEADER]), ids=False)
         return StoredTrajectories(path, header, arrays)
-    except (KeyError, TypeError, ValueError, OSError) as error:
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    except Exception as error:  # Zarr reports damage by many kinds of exceptions
         raise UserError(
             f"{path} is no folder of trajectories that dhn wrote ({type(error).__name__}: "
-            f"{str(error).splitlines()[0] if str(error) else 'no reason'}); write it anew."
+            f"{str(error).splitlines()[0] if str(error) else 'no reason':.120}); write it anew."
         ) from error
 
 
@@ -101,18 +99,24 @@ class StoredTrajectories:
     """Trajectories in a Zarr folder. Only what is asked for is read."""
 
     def __init__(self, path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]):
-        self.path, self.header, self._arrays = path, dict(header), dict(arrays)
-        self._shape = tuple(int(x) for x in self._arrays["q"].shape)
+        self.path = path
+        self.header = {key: x for key, x in header.items() if key != COMPLETE}
+        self._complete = COMPLETE in header
+        sizes = own_sizes(header) | {"ids": (header["shape"][0], arrays["ids"].shape[1])}
+        if strange := sorted(set(arrays) - set(sizes)):
+            raise ValueError(f"its array {strange[0]!r} is not in its header")
+        self._arrays = {name: arrays[name] for name in sizes}
+        for name, array in self._arrays.items():
+            plain = array.dtype.kind in "fb" or (name == "ids" and array.dtype == np.uint8)
+            if tuple(array.shape) != tuple(sizes[name]) or not plain or 0 in array.chunks:
+                raise ValueError(f"its array {name!r} should have shape {sizes[name]}")
+        self._shape = tuple(header["shape"])
         self.names, self.angles = tuple(header["names"]), tuple(header["angles"])
         self.params: tuple[str, ...] = tuple(header["params"])
         self.system: str | None = header["system"]
         self.units, self.meta = dict(header["units"]), dict(header["meta"])
-        needed = {"q", "t", "known", "ids", *self.header["fields"]}
-        missing = sorted(needed - set(self._arrays))
-        if missing or self._arrays["ids"].shape[0] != self._shape[0]:
-            raise ValueError(f"its array {(missing or ['ids'])[0]!r} is missing or too short")
-        shared = [x for x in self._arrays if _is_shared(x, self.header)]
-        self._fixed = {name: self._get(name, ...) for name in shared}
+        shared = [x for x in self._arrays if is_shared(x, self.header)]
+        self._fixed = {name: self._get(name) for name in shared}
 
     def __len__(self) -> int:
         return self._shape[0]
@@ -134,9 +138,12 @@ class StoredTrajectories:
 
     def __getitem__(self, rows: slice) -> Trajectories:
         """These trajectories, in memory; only slices of consecutive ones are read."""
-        if not isinstance(rows, slice) or rows.step not in (None, 1):
+        try:
+            first, last, step = rows.indices(len(self))
+        except (AttributeError, TypeError):  # no slice, or not of whole numbers
+            step = 0
+        if step != 1:
             raise UserError("trajectories on disk are read by slices, such as stored[0:1000].")
-        first, last, _ = rows.indices(len(self))
         if first >= last:
             raise UserError(f"no trajectories in {rows}; there are {len(self)}.")
         return self.spans([(first, last)])
@@ -151,11 +158,14 @@ class StoredTrajectories:
             Trajectories in memory.
         """
         size = self.chunk
-        return self.spans([(size * k, size * k + self.rows_of(k)) for k in numbers])
+        return self.spans(
+            [(size * k, size * k + self.rows_of(k)) for k in sequence("numbers", numbers)]
+        )
 
     def rows_of(self, number: int) -> int:
         """How many trajectories this chunk holds."""
-        return min(self.chunk, len(self) - number * self.chunk)
+        last = math.ceil(len(self) / self.chunk) - 1
+        return min(self.chunk, len(self) - whole("number", number, 0, last) * self.chunk)
 
     def spans(self, parts: Sequence[tuple[int, int]]) -> Trajectories:
         """The trajectories of these spans, one after the other.
@@ -166,10 +176,12 @@ class StoredTrajectories:
         Returns:
             Trajectories in memory.
         """
+        if not parts:
+            raise UserError("no trajectories are named; name one span at least.")
         fields = dict(self._fixed)
         for name in self._arrays.keys() - self._fixed.keys() - {"ids"}:
             axis = 1 if name in QUANTILES else 0
-            found = [self._get(name, _rows(name, *part)) for part in parts]
+            found = [self._get(name, part) for part in parts]
             fields[name] = found[0] if len(found) == 1 else np.concatenate(found, axis)
         ids = unique([x for part in parts for x in self._ids(*part)])
         return Trajectories(
@@ -177,8 +189,13 @@ class StoredTrajectories:
         )
 
     def _ids(self, first: int, last: int) -> list[str]:
-        rows = self._get("ids", _rows("ids", first, last))
-        return [bytes(x).rstrip(b"\0").decode() for x in rows]
+        rows = self._get("ids", (first, min(last, len(self))))
+        try:
+            return [bytes(x).rstrip(b"\0").decode() for x in rows]
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self.path}: its labels are no text in UTF-8; it is damaged, write it anew."
+            ) from error
 
     def pieces(self, size: int = PIECE) -> Iterator[Trajectories]:
         """All trajectories in order, `size` at a time.
@@ -189,7 +206,7 @@ class StoredTrajectories:
         Returns:
             The pieces, each read when it is asked for.
         """
-        for first in range(0, len(self), size):
+        for first in range(0, len(self), whole("size", size)):
             yield self[first : first + size]
 
     def read(self) -> Trajectories:
@@ -221,161 +238,54 @@ class StoredTrajectories:
             yield self._fixed[name]
             return
         size = max(self.chunk, PIECE // self.chunk * self.chunk)
-        levels = range(self._arrays[name].shape[0]) if name in QUANTILES else (...,)
+        levels = range(self._arrays[name].shape[0]) if name in QUANTILES else (None,)
         for level in levels:
             for first in range(0, len(self), size):
-                rows = slice(first, first + size)
-                yield self._get(name, rows if level is ... else (level, rows))
+                yield self._get(name, (first, min(first + size, len(self))), level)
 
-    def _get(self, name: str, index: Any) -> np.ndarray:
+    def _get(
+        self, name: str, rows: tuple[int, int] | None = None, level: int | None = None
+    ) -> np.ndarray:
+        """The numbers of the trajectories `rows`, first and last + 1; of a shared array, all."""
         try:
-            return np.asarray(self._arrays[name][index])
-        except (ValueError, OSError, RuntimeError) as error:
+            self._find_chunks(name, rows)
+            index = ... if rows is None else rows_of_array(name, *rows)
+            return np.asarray(self._arrays[name][index if level is None else (level, slice(*rows))])
+        except Exception as error:  # Zarr reports damage by many kinds of exceptions
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UserError(
                 f"{self.path}: its array {name!r} cannot be read ({reason:.120}); it is damaged, "
                 f"write it anew."
             ) from error
 
+    def _find_chunks(self, name: str, rows: tuple[int, int] | None) -> None:
+        """A `FileNotFoundError` if a chunk is lost, which Zarr would read as zeros."""
+        if not self._complete:
+            return
+        array = self._arrays[name]
+        places = [range(math.ceil(n / c)) for n, c in zip(array.shape, array.chunks, strict=True)]
+        if rows is not None:
+            axis = 1 if name in QUANTILES else 0
+            size = array.chunks[axis]
+            places[axis] = range(rows[0] // size, math.ceil(rows[1] / size))
+        for place in itertools.product(*places):
+            key = array.metadata.encode_chunk_key(place)
+            if not (self.path / name / key).is_file():
+                raise FileNotFoundError(f"its chunk {key} is lost")
+
     def __repr__(self) -> str:
         n, states, d = self._shape
         return f"StoredTrajectories({self.path}: {n} of {states} states, {d} coordinates)"
 
 
-def _is_shared(name: str, header: Mapping[str, Any]) -> bool:
+def is_shared(name: str, header: Mapping[str, Any]) -> bool:
     """Whether it is an array that all trajectories share: times, or noise of each coordinate."""
     if name == "noise":
         return not header.get("each_noise", False)
     return name == "t" and bool(header["shared_time"])
 
 
-def _rows(name: str, first: int, last: int) -> Any:
+def rows_of_array(name: str, first: int, last: int) -> Any:
     """The index of these trajectories."""
     rows = slice(first, last)
     return (slice(None), rows) if name in QUANTILES else rows
-
-
-@final
-class Store:
-    """A Zarr folder that is being written, piece after piece."""
-
-    def __init__(self, folder: Path, chunk: int):
-        self._group = zarr_module().create_group(folder)
-        self._chunk, self.count = chunk, 0
-        self._header: dict[str, Any] = {}
-        self._arrays: dict[str, Any] = {}
-
-    def append(self, data: Trajectories) -> None:
-        """Write these trajectories behind the others.
-
-        Arguments:
-            data: Of the same coordinates, parameters, number of states and, if shared, times.
-        """
-        if data.code_group:
-            raise UserError(
-                f"a {ENDING} folder holds trajectories with codes of their own; these share codes. "
-                f"Write them into an .npz file."
-            )
-        header = header_dict(data)
-        ids = list(header.pop("ids"))
-        if self.count and ids == [str(i) for i in range(len(ids))]:
-            ids = [str(self.count + i) for i in range(len(ids))]
-        arrays = number_arrays(data)
-        if not self._header:
-            self._header = header
-            for name, array in arrays.items():
-                self._create(name, array)
-            self._create("ids", np.empty((0, ID_BYTES), np.uint8))
-        self._check(header, arrays)
-        labels = [x.encode() for x in ids]
-        width = max(self._arrays["ids"].shape[1], max(map(len, labels)))
-        text = np.array([list(x.ljust(width, b"\0")) for x in labels], np.uint8)
-        self._arrays["ids"].resize((self.count, width))
-        last = self.count + len(data)
-        for name, array in {**arrays, "ids": text}.items():
-            if not _is_shared(name, self._header):
-                target, axis = self._arrays[name], name in QUANTILES
-                target.resize((*target.shape[:axis], last, *target.shape[axis + 1 :]))
-                target[_rows(name, self.count, last)] = array
-        self.count = last
-        kept = {k: x for k, x in self._header["meta"].items() if header["meta"].get(k) == x}
-        self._header = self._header | {"meta": kept}
-        shape = [last, *data.q.shape[1:]]
-        self._group.attrs[HEADER] = self._header | {"shape": shape}
-
-    def _create(self, name: str, array: np.ndarray) -> None:
-        from zarr.codecs import Crc32cCodec
-
-        shape, chunks = list(array.shape), list(array.shape)
-        shared = _is_shared(name, self._header)
-        if not shared:
-            axis = 1 if name in QUANTILES else 0
-            shape[axis], chunks[axis] = 0, self._chunk
-        self._arrays[name] = self._group.create_array(
-            name, shape=tuple(shape), chunks=tuple(max(x, 1) for x in chunks), dtype=array.dtype,
-            compressors=(Crc32cCodec(),),
-        )  # fmt: skip
-        if shared:
-            self._arrays[name][...] = array
-
-    def _check(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        for name in (*FIELDS, "q_levels", "p_levels"):
-            if header[name] != self._header[name]:
-                raise UserError(
-                    f"all trajectories of a {ENDING} folder have the same {name}; got "
-                    f"{self._header[name]!r} and then {header[name]!r}."
-                )
-        if header["shape"][1:] != list(self._arrays["q"].shape[1:]):
-            raise UserError(
-                f"all trajectories of a {ENDING} folder have the same number of states and "
-                f"coordinates; got {self._arrays['q'].shape[1:]} and then "
-                f"{tuple(header['shape'][1:])}."
-            )
-        for name in arrays:
-            if not _is_shared(name, self._header):
-                continue
-            if not np.array_equal(self._arrays[name][...], arrays[name], equal_nan=True):
-                what = "times" if name == "t" else "noise"
-                raise UserError(f"all trajectories of a {ENDING} folder have the same {what}.")
-
-
-@contextlib.contextmanager
-def writing(path: str | os.PathLike[str], chunk: int = CHUNK) -> Iterator[Store]:
-    """A folder that takes the place of `path` once everything has been appended to it.
-
-    Arguments:
-        path: Name of the folder, ending in `.zarr`; an older one of trajectories is replaced.
-        chunk: Trajectories of a chunk.
-
-    Returns:
-        A `Store`, for the block; nothing half-written remains after an error.
-    """
-    path = as_path(path)
-    zarr_module()
-    if path.exists() and not is_own(path):
-        raise UserError(f"{path} exists and holds no trajectories of dhn; name another folder.")
-    if not path.parent.is_dir():
-        raise UserError(f"the folder {path.parent} does not exist; create it first.")
-    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{ENDING}")
-    try:
-        store = Store(temporary, chunk)
-        yield store
-        if not store.count:
-            raise UserError(f"{path}: there are no trajectories to write.")
-        old = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{ENDING}")
-        if path.exists():
-            os.replace(path, old)
-        os.replace(temporary, path)
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        reason = error.strerror or str(error).splitlines()[0]
-        raise UserError(f"{path} cannot be written: {reason}.") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def write_store(data: Trajectories, path: str | os.PathLike[str]) -> None:
-    """Write trajectories that are in memory as a Zarr folder."""
-    with writing(path) as store:
-        for first in range(0, len(data), PIECE):
-            store.append(data[first : first + PIECE])

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
+from dhn.checks import from_json
 from dhn.errors import UserError
 from dhn.files.atomic import atomic_path
 
@@ -54,8 +55,16 @@ class Task:
 
 
 def finished(cell: Path) -> bool:
-    """Whether this cell has its result."""
-    return (cell / RESULT).is_file()
+    """Whether this cell has its result, whole."""
+    return _result(cell) is not None
+
+
+def _result(cell: Path) -> dict[str, Any] | None:
+    try:
+        found = from_json((cell / RESULT).read_bytes())
+    except (OSError, ValueError):  # none yet, or damaged: to be computed again
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def failure(cell: Path) -> str | None:
@@ -141,6 +150,4 @@ def write_json(values: Any, path: Path, indent: int | None = None, digits: int |
 
 def results(cells: Sequence[Path]) -> list[dict[str, Any]]:
     """The results there are, in this order."""
-    return [
-        json.loads((cell / RESULT).read_text(encoding="utf-8")) for cell in cells if finished(cell)
-    ]
+    return [found for cell in cells if (found := _result(cell)) is not None]

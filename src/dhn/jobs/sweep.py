@@ -12,6 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
+from dhn.checks import from_json
 from dhn.errors import UserError
 from dhn.jobs.cells import (
     CELL,
@@ -89,7 +90,7 @@ def _check_count(cells: int) -> None:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
+        return from_json(text)
     except ValueError:
         return text
 
@@ -150,6 +151,9 @@ def plan(
     both = [axis.name for axis in axes if axis.name in options]
     if both:
         raise UserError(f"{both[0]} is swept and set for all cells at once; give it one way.")
+    alike = {"steps", "budget", "preset"} & {*options, *(axis.name for axis in axes)}
+    if alike:
+        raise UserError(f"{min(alike)} is the same for all cells; it is no option that is swept.")
     named = {"data": data, "validation": validation}
     contents = {part: read(path) for part, path in named.items() if path is not None}
     if "validation" in contents:
@@ -164,8 +168,6 @@ def plan(
         model = DHN(preset, **merged)
         if not found:  # the data; options that do not suit them fail in their own cell
             check_learnable(contents["data"], model.config, model.training)
-        if any(name in ("steps", "budget") for name in merged):
-            raise UserError("steps are given for all cells alike; they are not swept.")
         values = {
             **files,
             "preset": preset,

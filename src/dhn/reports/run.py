@@ -37,6 +37,7 @@ from dhn.reports.run_figures import (
     training_figure,
 )
 from dhn.reports.verdict import sentences
+from dhn.training.history import read_history
 from dhn.trajectories.container import Trajectories
 
 Section = tuple[str, str, Html]
@@ -247,7 +248,7 @@ def _explorer(
 
 
 def _training(model: AbstractNetworkAnswers, run: Path) -> Section:
-    records = read_history(run)
+    records = read_history(run / "metrics.jsonl")
     summary = model.trained.summary
     validation = summary.get("validation")
     words = (
@@ -262,20 +263,6 @@ def _training(model: AbstractNetworkAnswers, run: Path) -> Section:
     else:
         parts.append(paragraph("This folder keeps no history of the training."))
     return section("Training", *parts, anchor="training")
-
-
-def read_history(run: Path) -> list[dict[str, Any]]:
-    """The lines of `metrics.jsonl`, up to one that was cut off."""
-    path = run / "metrics.jsonl"
-    if not path.is_file():
-        return []
-    found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            break
-    return found
 
 
 def _provenance(model: AbstractNetworkAnswers, run: Path) -> Section:

@@ -1,7 +1,6 @@
 """Reading `results.json`: cells, seeds joined to one series, families of models."""
 
 import dataclasses
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float, Int
 
+from dhn.checks import from_json
 from dhn.errors import UserError
 from dhn.reproduction.results import FILE, SCHEMA
 
@@ -94,7 +94,7 @@ def read_results(directory: Path) -> dict[str, Any]:
     """What `dhn reproduce` wrote into that folder."""
     path = directory / FILE
     try:
-        results = json.loads(path.read_text(encoding="utf-8"))
+        results = from_json(path.read_bytes())
     except FileNotFoundError:
         raise UserError(
             f"{directory} has no {FILE}; expected the folder of a reproduction."

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import os
 import platform
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from dhn.checks import from_json
 from dhn.files.atomic import atomic_path
 from dhn.jobs.cells import results as results_of
 from dhn.jobs.cells import write_json
@@ -80,6 +80,6 @@ def write_results(results: dict[str, Any], folder: Path) -> None:
 def started_before(folder: Path) -> str | None:
     """When the first run into this folder began."""
     try:
-        return json.loads((folder / FILE).read_text(encoding="utf-8"))["started"]
-    except (OSError, ValueError, KeyError):
+        return from_json((folder / FILE).read_bytes())["started"]
+    except (OSError, ValueError, KeyError, TypeError):
         return None

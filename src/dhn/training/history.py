@@ -4,10 +4,31 @@ import json
 from pathlib import Path
 from typing import Any, final
 
+from dhn.checks import from_json, whole
 from dhn.errors import UserError
 from dhn.files.atomic import atomic_path
 
 Record = dict[str, Any]
+
+
+def read_history(path: Path) -> list[Record]:
+    """The records of a file, up to a line at which a killed run was cut off, or damage.
+
+    Arguments:
+        path: The file; it need not exist.
+
+    Returns:
+        Records in order; each has its `step`, a whole number.
+    """
+    records: list[Record] = []
+    for line in path.read_bytes().splitlines() if path.is_file() else ():
+        try:
+            record = from_json(line)
+            whole("step", record["step"], 0)
+        except (ValueError, TypeError, KeyError):
+            break
+        records.append(record)
+    return records
 
 
 @final
@@ -25,14 +46,7 @@ class History:
         """Take up the file's records up to `step`; later ones, of a lost end, are dropped."""
         if self.path is None or not self.path.exists():
             return
-        self.records = []
-        for line in self.path.read_bytes().splitlines():
-            try:
-                record = json.loads(line)
-                if record["step"] <= step:
-                    self.records.append(record)
-            except (ValueError, TypeError, KeyError, RecursionError):
-                break  # a line at which a killed run was cut off, or damage
+        self.records = [record for record in read_history(self.path) if record["step"] <= step]
         self._rewrite()
 
     def clear(self) -> None:

@@ -21,6 +21,7 @@ import safetensors
 from jaxtyping import PyTree
 from safetensors.numpy import save_file
 
+from dhn.checks import from_json
 from dhn.errors import UserError
 from dhn.files.atomic import atomic_path
 
@@ -98,8 +99,8 @@ def load_arrays(
             stored = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         text, expected = stored.get(HEADER), stored.get(CHECKSUM)
-        header = None if text is None else json.loads(text)
-    except (safetensors.SafetensorError, OSError, ValueError, RecursionError) as error:
+        header = None if text is None else from_json(text)
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
         raise DamagedFile(path, str(error).splitlines()[0]) from error
     except (TypeError, AttributeError, KeyError) as error:  # a type of numbers that NumPy lacks
         raise DamagedFile(path, "it has numbers of an unknown type") from error

@@ -4,6 +4,7 @@ Frames are read by `dhn.files.accepting`, which recognises columns as it does th
 pandas and xarray are imported on first use.
 """
 
+import dataclasses
 import importlib
 from collections.abc import Mapping, Sequence
 from types import ModuleType
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dhn.checks import numbers, texts
 from dhn.errors import UserError
 from dhn.trajectories.contents import header_dict
 from dhn.trajectories.labels import (
@@ -162,15 +164,25 @@ def from_xarray(
 
     if type(dataset).__name__ != "Dataset":  # xarray need not be here
         raise UserError(f"expected an xarray Dataset; got {type(dataset).__name__}.")
-    own = q == "q"
-    given = {"q": q, "p": p, "v": v}
+    if unknown := set(fields) - {x.name for x in dataclasses.fields(Trajectories)}:
+        raise UserError(f"{min(unknown)!r} is not a field of Trajectories.")
+    given = {"q": texts("q", q), "p": texts("p", p or ()), "v": texts("v", v or ())}
+    own = given["q"] == ("q",)
     for key in ("p", "v"):
-        if given[key] is None and own and key in dataset:
-            given[key] = key
+        if own and key in dataset and not given[key]:
+            given[key] = (key,)
+    if not given["q"]:
+        raise UserError("name the variables of the coordinates: q=[...].")
     found: dict[str, Any] = {}
-    names = {key: [x] if isinstance(x, str) else list(x) for key, x in given.items() if x}
+    names = {key: list(labels) for key, labels in given.items() if labels}
     for key, labels in names.items():
-        found[key] = np.concatenate([_states(dataset, x) for x in labels], axis=-1)
+        parts = [_states(dataset, x) for x in labels]
+        if len({part.shape[0] for part in parts}) > 1:
+            raise UserError(
+                f"the variables {', '.join(labels)} have {len(parts[0])} and other numbers of "
+                f"trajectories; give all of them the dimension trajectory."
+            )
+        found[key] = np.concatenate(parts, axis=-1)
     d = found["q"].shape[-1]
     if "coordinate" in dataset.coords and len(dataset["coordinate"]) == d:
         found["names"] = tuple(str(x) for x in dataset["coordinate"].values)
@@ -184,10 +196,10 @@ def from_xarray(
 
 def _attributes(units: Mapping[str, str], labels: Any) -> dict[str, Any]:
     """`units` as one text if all labels share it, else one text a label."""
-    texts = [units.get(x, "") for x in labels]
-    if not any(texts):
+    words = [units.get(x, "") for x in labels]
+    if not any(words):
         return {}
-    return {"units": texts[0] if len(set(texts)) == 1 else texts}
+    return {"units": words[0] if len(set(words)) == 1 else words}
 
 
 def _states(dataset: "xarray.Dataset", name: str) -> np.ndarray:
@@ -204,7 +216,18 @@ def _states(dataset: "xarray.Dataset", name: str) -> np.ndarray:
         )
     for missing in sorted(set(DIMENSIONS) - dims):
         array = array.expand_dims(missing)
-    return np.asarray(array.transpose(*DIMENSIONS).values, dtype=np.float64)
+    return numbers(name, array.transpose(*DIMENSIONS).values)
+
+
+def _values(dataset: "xarray.Dataset", name: str, *dimensions: str) -> np.ndarray:
+    """The numbers of a variable of `to_xarray`, its axes in this order."""
+    array = dataset[name]
+    if set(array.dims) != set(dimensions):
+        raise UserError(
+            f"the variable {name!r} has the dimensions ({', '.join(map(str, array.dims))}); "
+            f"expected {', '.join(dimensions)}: rename or drop it."
+        )
+    return numbers(name, array.transpose(*dimensions).values)
 
 
 def _times(dataset: "xarray.Dataset") -> np.ndarray:
@@ -235,23 +258,22 @@ def _extras(dataset: "xarray.Dataset") -> dict[str, Any]:
     if "code_group" in dataset.coords:
         found["code_group"] = tuple(str(x) for x in dataset["code_group"].values)
     if KNOWN in dataset:
-        found["known"] = np.asarray(_states(dataset, KNOWN)[..., 0], bool)
+        found["known"] = _states(dataset, KNOWN)[..., 0]
     if "angle" in dataset.coords:
-        found["angles"] = tuple(bool(x) for x in dataset["angle"].values)
+        found["angles"] = tuple(bool(x) for x in _values(dataset, "angle", "coordinate"))
     if "params" in dataset:
-        columns = dataset["params"].transpose(TRAJECTORY, "parameter").values.T
+        columns = _values(dataset, "params", TRAJECTORY, "parameter").T
         labels = (str(x) for x in dataset["parameter"].values)
         found["params"] = dict(zip(labels, columns, strict=True))
     if "q_noise" in dataset and "p_noise" in dataset:
-        noises = [dataset[f"{x}_noise"] for x in ("q", "p")]
-        each = noises[0].ndim == 3
-        values = [(x.transpose(*DIMENSIONS) if each else x).values for x in noises]
+        of = DIMENSIONS if dataset["q_noise"].ndim == 3 else ("coordinate",)
+        values = [_values(dataset, f"{x}_noise", *of) for x in ("q", "p")]
         found["noise"] = np.stack(values, axis=-2)
     for part in ("q", "p"):
         if f"{part}_quantiles" in dataset:
-            stacked = dataset[f"{part}_quantiles"].transpose(f"{part}_level", *DIMENSIONS)
-            levels = (float(x) for x in dataset[f"{part}_level"].values)
-            found[f"{part}_quantiles"] = dict(zip(levels, stacked.values, strict=True))
+            stacked = _values(dataset, f"{part}_quantiles", f"{part}_level", *DIMENSIONS)
+            levels = numbers(f"{part}_level", dataset[f"{part}_level"].values).tolist()
+            found[f"{part}_quantiles"] = dict(zip(levels, stacked, strict=True))
     if "system" in dataset.attrs:
         found["system"] = str(dataset.attrs["system"])
     return found
@@ -268,11 +290,12 @@ def _units(
         parts.append((list(found["params"]), ["params"]))
     units: dict[str, str] = {}
     for labels, sources in parts:
-        texts: list[str] = []
+        shown: list[str] = []
         for source in sources:
             value = dataset[source].attrs.get("units", "")
             count = len(labels) // len(sources)
-            texts += [value] * count if isinstance(value, str) else [str(x) for x in value]
-        if len(texts) == len(labels):
-            units |= {x: text for x, text in zip(labels, texts, strict=True) if text}
+            each = isinstance(value, list | tuple | np.ndarray)
+            shown += [str(x) for x in value] if each else [str(value)] * count
+        if len(shown) == len(labels):
+            units |= {x: text for x, text in zip(labels, shown, strict=True) if text}
     return units

@@ -159,10 +159,11 @@ def _like_q(name: str, value: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _quantiles(name: str, value: Any, q: np.ndarray) -> dict[float, np.ndarray]:
+    for level in value:
+        if isinstance(level, str | bytes) or numbers(name, level).ndim or not 0 < float(level) < 1:
+            raise UserError(f"{name} are keyed by levels between 0 and 1; got {level!r}.")
     result = {}
     for level in sorted(value, key=float):
-        if not 0 < float(level) < 1:
-            raise UserError(f"{name} are keyed by levels between 0 and 1; got {level!r}.")
         result[float(level)] = _like_q(
             f"{name}[{float(level)}]", numbers(f"{name}[{float(level)}]", value[level]), q
         )

@@ -174,6 +174,19 @@ def test_what_is_right_is_not_warned_of(tmp_path, columns, header, options):
     assert not import_measured(file, q="x", **options).report.warnings
 
 
+def test_a_marker_on_a_straight_line_has_no_pivot():
+    with pytest.raises(dhn.UserError, match="along a straight line"):
+        fit_pivot(np.stack([T, 2 * T], axis=-1))
+
+
+@pytest.mark.parametrize("labels", [(20240101, 20240102), (1.5, 1.5000001), (1, 2)])
+def test_labels_that_differ_are_different_trials(tmp_path, labels):
+    trial = np.where(np.arange(len(T)) < len(T) // 2, *labels)
+    np.savez(tmp_path / "a.npz", t=T, x=SWING, trial=trial)
+    found = import_measured(tmp_path / "a.npz", time="t", q="x", trial="trial")
+    assert found.report.runs == 2
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
@@ -183,7 +196,7 @@ def test_what_is_right_is_not_warned_of(tmp_path, columns, header, options):
         ({"pivot": (1, 2)}, "a pivot belongs to markers"),
         ({"q": (), "markers": ("t", "x"), "pivot": 1}, "pivot needs x and y; got 1 numbers"),
         ({"q": (), "markers": ("t",), "pivot": "fit"}, "at least 1 marker, pivot first"),
-        ({"q": (), "markers": ("t", "t"), "pivot": "fit"}, "along a straight line"),
+        ({"q": (), "markers": ("t", "x"), "pivot": "fit"}, "as time and markers"),
     ],
 )
 def test_contradictions_are_one_line(swing, options, message):

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.errors import UserError
-from dhn.files.foreign.markers import link_coordinates
+from dhn.files.foreign.markers import link_coordinates, marker_columns
 from dhn.files.foreign.options import ImportOptions
 from dhn.files.foreign.recording import (
     Coordinates,
@@ -136,8 +136,12 @@ def _refuse_twice(options: ImportOptions, table: Table) -> None:
     """One column has one meaning."""
     meant: dict[str, str] = {}
     time = () if options.time is None else (options.time,)
-    for role, some in {"time": time, "q": options.q, "v": options.v, "p": options.p}.items():
-        for _, column in expand(some, table):
+    given = {"time": time, "q": options.q, "v": options.v, "p": options.p}
+    columns = {role: [column for _, column in expand(x, table)] for role, x in given.items()}
+    if options.markers:
+        columns["markers"] = marker_columns(table, options)
+    for role, some in columns.items():
+        for column in some:
             if column in meant:
                 raise UserError(
                     f"the column {column!r} is named twice, as {meant[column]} and {role}; name "

@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 
 from dhn.errors import UserError
 from dhn.files.foreign.noise import noise_level
-from dhn.files.foreign.options import ImportOptions
+from dhn.files.foreign.options import FASTEST, SLOWEST, ImportOptions
 from dhn.files.foreign.recording import COPIED, INTERPOLATED, MISSING, RESAMPLED, Run
 from dhn.trajectories.segments import SEGMENT
 
@@ -55,16 +55,19 @@ def grid_indices(
     t: Float[np.ndarray, " N"], anchor: float, dt: float, place: str = "this run"
 ) -> Int[np.ndarray, " M"]:
     """Whole numbers k such that `anchor + k dt` covers the times."""
-    first = int(np.ceil((t[0] - anchor) / dt - _OUTSIDE))
-    last = int(np.floor((t[-1] - anchor) / dt + _OUTSIDE))
-    if last - first + 1 > _ROOM * len(t) + 1000:
+    first, last = (
+        np.ceil((t[0] - anchor) / dt - _OUTSIDE),
+        np.floor((t[-1] - anchor) / dt + _OUTSIDE),
+    )
+    states = last - first + 1
+    if not states <= _ROOM * len(t) + 1000:  # it may be infinite
         i = int(np.argmax(np.diff(t)))
         raise UserError(
-            f"{place}: time jumps from {t[i]:.10g} to {t[i + 1]:.10g}, {last - first + 1} steps of "
-            f"{dt:.4g} for {len(t)} rows; mend the times (a change of unit?), give a larger "
-            f"time step (dt), or cut the run there (gap)."
+            f"{place}: time jumps from {t[i]:.10g} to {t[i + 1]:.10g}, "
+            f"{states:.6g} steps of {dt:.4g} for {len(t)} rows; mend the times (a change of "
+            f"unit?), give a larger time step (dt), or cut the run there (gap)."
         )
-    return np.arange(first, max(last, first) + 1)
+    return np.arange(int(first), int(max(last, first)) + 1)
 
 
 def is_regular(times: Sequence[Float[np.ndarray, " _"]], step: float) -> bool:
@@ -134,6 +137,11 @@ def make_plan(runs: list[Run], everything: list[Run], options: ImportOptions) ->
         columns = [getattr(run, key)[part].T for run, part in pieces]
         return np.array([noise_level(times, x) for x in zip(*columns, strict=True)])
 
+    if not 1 / FASTEST <= step <= 1 / SLOWEST:
+        raise UserError(
+            f"rows are {step:.3g} s apart, and {1 / FASTEST:g} to {1 / SLOWEST:g} s are possible; "
+            f"is the time column (or the file's own rate) the right one, and its unit?"
+        )
     resample = options.dt is not None
     return Plan(
         step=step,

@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from dhn.checks import as_path, sequence
 from dhn.errors import UserError
 from dhn.files.files import field_names
 from dhn.files.foreign.columns import Mapped, map_columns, references
@@ -61,7 +62,7 @@ def import_measured(
         options: The fields of `ImportOptions`.
     """
     alone = isinstance(files, str | os.PathLike)
-    paths = [Path(files)] if alone else [Path(x) for x in files]
+    paths = [as_path(x) for x in ((files,) if alone else sequence("files", files))]
     return run_import(paths, ImportOptions.of(**options))
 
 

@@ -113,7 +113,7 @@ def link_coordinates(
     numbers: Callable[[Table, Sequence[str], ImportOptions], np.ndarray],
 ) -> Coordinates:
     """The angles of all links; a pivot to be fitted is fitted on `rows`."""
-    points = numbers(table, _columns(table, options), options).reshape(len(table), -1, 2)
+    points = numbers(table, marker_columns(table, options), options).reshape(len(table), -1, 2)
     notes, warnings = [], []
     if options.pivot:
         centre = options.pivot
@@ -123,6 +123,12 @@ def link_coordinates(
         first = np.broadcast_to(np.asarray(centre), (len(points), 1, 2))
         points = np.concatenate([first, points], axis=1)
     q, lengths = link_angles(points, options.y_down)
+    short = np.flatnonzero(np.nanmax(lengths, axis=0, initial=0.0) == 0)
+    if len(short):
+        raise UserError(
+            f"link {short[0] + 1} has no length: its two ends are at the same place in every row; "
+            f"name the markers from the pivot to the tip, each once."
+        )
     spread = np.nanstd(lengths, axis=0) / np.nanmean(lengths, axis=0)
     notes += [
         f"link {k + 1} changes its length by {x:.0%}: are the markers in the order pivot to tip, "
@@ -137,7 +143,7 @@ def link_coordinates(
     return Coordinates(q, names, columns, angles, lengths, tuple(notes), tuple(warnings))
 
 
-def _columns(table: Table, options: ImportOptions) -> list[str]:
+def marker_columns(table: Table, options: ImportOptions) -> list[str]:
     """x and y columns of all markers; a marker's name stands for its two columns.
 
     Numbers are positions of columns unless every one of them names a marker, as in x1, y1, x2, y2.

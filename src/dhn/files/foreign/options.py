@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, final
 
 import pydantic
@@ -25,6 +25,8 @@ def _items(value: Any) -> Any:
             raise ValueError(f"needs items separated by commas; got {','.join(value)!r}.")
     elif value is None or isinstance(value, numbers.Real):
         value = () if value is None else (value,)
+    elif not isinstance(value, Iterable):
+        raise ValueError(f"must be one item or a sequence; got {value!r:.60}.")
     return tuple(value)
 
 
@@ -34,6 +36,7 @@ Fitted = Annotated[
     tuple[float, ...] | Literal["fit"],
     pydantic.BeforeValidator(lambda x: x if isinstance(x, str) and x == "fit" else _items(x)),
 ]
+Word = Annotated[str, pydantic.Field(min_length=1)]
 Positive = Annotated[float, pydantic.Field(gt=0)]
 SLOWEST, FASTEST = 1e-9, 1e15  # samples a second: one in 30 years, and a femtosecond apart
 
@@ -53,7 +56,7 @@ class ImportOptions(pydantic.BaseModel):
         coerce_numbers_to_str=True,
     )  # fmt: skip
 
-    time: str | None = None
+    time: Word | None = None
     """Column of the times. Without one: t, time, ... if there is, else `rate`."""
     q: Words = ()
     """Columns of the coordinates."""
@@ -61,7 +64,7 @@ class ImportOptions(pydantic.BaseModel):
     """Columns of the velocities, in the order of the coordinates."""
     p: Words = ()
     """Columns of the momenta, where they are measured."""
-    trial: str | None = None
+    trial: Word | None = None
     """Column that labels the trials; `restart`: a new trial begins where time goes back."""
     markers: Words = ()
     """x and y columns of the markers on a chain of links, from the pivot to the tip."""
@@ -72,7 +75,7 @@ class ImportOptions(pydantic.BaseModel):
     """The markers' y axis points down, as pixels do."""
     rate: Positive | None = None
     """Samples a second, for files without times."""
-    time_unit: str | None = None
+    time_unit: Word | None = None
     """Unit of the times (s, ms, us, ns, min, h); else what the header states, else seconds."""
     from_: float | None = None
     """Earlier rows are left out; seconds, on the clock of the file."""
@@ -102,9 +105,9 @@ class ImportOptions(pydantic.BaseModel):
     """Which trajectories share a latent code: none (`own`), the segments of a `run`, or `all`."""
     split: Numbers = ()
     """Fractions of every run, in time, for train(, validation) and test."""
-    test_trials: str | None = None
+    test_trials: Word | None = None
     """Trials (a pattern such as `vad*`) that go to the test part as a whole."""
-    validation_trials: str | None = None
+    validation_trials: Word | None = None
     """Trials that go to the validation part as a whole."""
 
     @pydantic.model_validator(mode="after")
@@ -125,6 +128,12 @@ class ImportOptions(pydantic.BaseModel):
                 self.y_down and not self.markers
             ),
             f"pivot needs x and y; got {pivot_numbers} numbers.": pivot_numbers != 2,
+            "the angles of markers follow from their places, in radians; leave degrees out.": (
+                self.markers and self.degrees
+            ),
+            "the unit of times belongs to a column of times; with a rate, leave time_unit out.": (
+                self.rate and self.time_unit
+            ),
             "give a time column or a sampling rate, not both.": self.rate and self.time,
             f"the rate must lie between {SLOWEST:g} and {FASTEST:g} samples a second.": (
                 self.rate and not SLOWEST <= self.rate <= FASTEST

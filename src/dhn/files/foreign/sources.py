@@ -228,5 +228,5 @@ def _listing(variables: Variables) -> str:
     parts = []
     for name, trials in variables.items():
         cells = f"{len(trials)} trials of " if len(trials) > 1 else ""
-        parts.append(f"{name} ({cells}{'x'.join(map(str, trials[0].shape))})")
+        parts.append(f"{name} ({cells}{'x'.join(map(str, trials[0].shape)) or 'one number'})")
     return listing(parts)

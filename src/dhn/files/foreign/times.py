@@ -119,7 +119,7 @@ def trials(
 def _labels(table: Table, column: str) -> list[str]:
     if not isinstance(table.columns[column], np.ndarray):
         return table.texts(column)
-    texts = [f"{x:g}" for x in table.numbers(column)]
+    texts = [f"{x:.15g}" for x in table.numbers(column)]
     if "nan" in texts:
         raise UserError(
             f"{table.row(texts.index('nan'))}: the trial's label is missing; fill it in."

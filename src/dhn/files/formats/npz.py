@@ -28,6 +28,8 @@ def load(path: Path) -> dict[str, np.ndarray]:
         members = [x for x in archive.infolist() if x.filename.endswith(".npy")]
         if not members:
             raise UserError("it is an archive without arrays; write it with np.savez(q=, p=, t=).")
+        if len({x.filename for x in members}) < len(members):
+            raise ValueError("two of its arrays have the same name")
         check_memory(sum(x.file_size for x in members), "its arrays")
         return {x.filename.removesuffix(".npy"): _array(archive, x) for x in members}
 

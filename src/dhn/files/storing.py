@@ -1,0 +1,161 @@
+"""Writing trajectories larger than memory into a Zarr folder, piece after piece."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from dhn.checks import as_path
+from dhn.errors import UserError
+from dhn.files.arrays import HEADER
+from dhn.files.atomic import beside
+from dhn.files.stored import (
+    CHUNK,
+    COMPLETE,
+    ENDING,
+    PIECE,
+    QUANTILES,
+    is_own,
+    is_shared,
+    rows_of_array,
+    zarr_module,
+)
+from dhn.trajectories.container import Trajectories
+from dhn.trajectories.contents import header_dict, number_arrays
+
+ID_BYTES = 16  # of most labels; longer ones widen the array
+FIELDS = ("layout", "fields", "shared_time", "names", "angles", "units", "system", "params")
+"""What must be the same in every piece, together with the levels of quantiles."""
+
+
+@final
+class Store:
+    """A Zarr folder that is being written, piece after piece."""
+
+    def __init__(self, folder: Path, chunk: int):
+        self._group = zarr_module().create_group(folder)
+        self._chunk, self.count = chunk, 0
+        self._header: dict[str, Any] = {}
+        self._arrays: dict[str, Any] = {}
+
+    def append(self, data: Trajectories) -> None:
+        """Write these trajectories behind the others.
+
+        Arguments:
+            data: Of the same coordinates, parameters, number of states and, if shared, times.
+        """
+        if data.code_group:
+            raise UserError(
+                f"a {ENDING} folder holds trajectories with codes of their own; these share codes. "
+                f"Write them into an .npz file."
+            )
+        header = header_dict(data)
+        ids = list(header.pop("ids"))
+        if self.count and ids == [str(i) for i in range(len(ids))]:
+            ids = [str(self.count + i) for i in range(len(ids))]
+        arrays = number_arrays(data)
+        if not self._header:
+            self._header = header
+            for name, array in arrays.items():
+                self._create(name, array)
+            self._create("ids", np.empty((0, ID_BYTES), np.uint8))
+        self._check(header, arrays)
+        labels = [x.encode() for x in ids]
+        old = self._arrays["ids"].shape[1]
+        width = max(old, max(map(len, labels)))
+        text = np.array([list(x.ljust(width, b"\0")) for x in labels], np.uint8)
+        self._arrays["ids"].resize((self.count, width))
+        if self.count and width > old:
+            self._arrays["ids"][:, old:] = 0
+        last = self.count + len(data)
+        for name, array in {**arrays, "ids": text}.items():
+            if not is_shared(name, self._header):
+                target, axis = self._arrays[name], name in QUANTILES
+                target.resize((*target.shape[:axis], last, *target.shape[axis + 1 :]))
+                target[rows_of_array(name, self.count, last)] = array
+        self.count = last
+        kept = {k: x for k, x in self._header["meta"].items() if header["meta"].get(k) == x}
+        self._header = self._header | {"meta": kept}
+        shape = [last, *data.q.shape[1:]]
+        self._group.attrs[HEADER] = self._header | {"shape": shape, COMPLETE: True}
+
+    def _create(self, name: str, array: np.ndarray) -> None:
+        from zarr.codecs import Crc32cCodec
+
+        shape, chunks = list(array.shape), list(array.shape)
+        shared = is_shared(name, self._header)
+        if not shared:
+            axis = 1 if name in QUANTILES else 0
+            shape[axis], chunks[axis] = 0, self._chunk
+        self._arrays[name] = self._group.create_array(
+            name, shape=tuple(shape), chunks=tuple(max(x, 1) for x in chunks), dtype=array.dtype,
+            compressors=(Crc32cCodec(),), config={"write_empty_chunks": True},
+        )  # fmt: skip
+        if shared:
+            self._arrays[name][...] = array
+
+    def _check(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        for name in (*FIELDS, "q_levels", "p_levels"):
+            if header[name] != self._header[name]:
+                raise UserError(
+                    f"all trajectories of a {ENDING} folder have the same {name}; got "
+                    f"{self._header[name]!r} and then {header[name]!r}."
+                )
+        if header["shape"][1:] != list(self._arrays["q"].shape[1:]):
+            raise UserError(
+                f"all trajectories of a {ENDING} folder have the same number of states and "
+                f"coordinates; got {self._arrays['q'].shape[1:]} and then "
+                f"{tuple(header['shape'][1:])}."
+            )
+        for name in arrays:
+            if not is_shared(name, self._header):
+                continue
+            if not np.array_equal(self._arrays[name][...], arrays[name], equal_nan=True):
+                what = "times" if name == "t" else "noise"
+                raise UserError(f"all trajectories of a {ENDING} folder have the same {what}.")
+
+
+@contextlib.contextmanager
+def writing(path: str | os.PathLike[str], chunk: int = CHUNK) -> Iterator[Store]:
+    """A folder that takes the place of `path` once everything has been appended to it.
+
+    Arguments:
+        path: Name of the folder, ending in `.zarr`; an older one of trajectories is replaced.
+        chunk: Trajectories of a chunk.
+
+    Returns:
+        A `Store`, for the block; nothing half-written remains after an error.
+    """
+    path = as_path(path)
+    zarr_module()
+    if path.exists() and not is_own(path):
+        raise UserError(f"{path} exists and holds no trajectories of dhn; name another folder.")
+    if not path.parent.is_dir():
+        raise UserError(f"the folder {path.parent} does not exist; create it first.")
+    temporary = beside(path)
+    try:
+        store = Store(temporary, chunk)
+        yield store
+        if not store.count:
+            raise UserError(f"{path}: there are no trajectories to write.")
+        old = beside(path)
+        if path.exists():
+            os.replace(path, old)
+        os.replace(temporary, path)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        reason = error.strerror or str(error).splitlines()[0]
+        raise UserError(f"{path} cannot be written: {reason}.") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_store(data: Trajectories, path: str | os.PathLike[str]) -> None:
+    """Write trajectories that are in memory as a Zarr folder."""
+    with writing(path) as store:
+        for first in range(0, len(data), PIECE):
+            store.append(data[first : first + PIECE])
