@@ -196,10 +196,6 @@ def _squares(
     return steps, valid, square
 
 
-def _average(pairs: Sequence[tuple[float, int]]) -> float:
-    return sum(value * weight for value, weight in pairs) / sum(weight for _, weight in pairs)
-
-
 def joined(parts: Sequence[Metrics]) -> Metrics:
     """The metrics of all trajectories from those of parts of them, in the same units.
 
@@ -224,7 +220,7 @@ def joined(parts: Sequence[Metrics]) -> Metrics:
         return total / compared
 
     changes = [x.energy_changes for x in parts if x.energy_changes is not None]
-    scales = [(x.energy_scale, len(x.per_trajectory)) for x in parts if x.energy_scale is not None]
+    scales = [x.energy_scale for x in parts if x.energy_scale is not None]
     mse, normalised = mean("mse"), mean("mse_normalised")
     assert mse is not None and normalised is not None
     return Metrics(
@@ -234,6 +230,8 @@ def joined(parts: Sequence[Metrics]) -> Metrics:
         per_trajectory=np.concatenate([x.per_trajectory for x in parts]),
         energy_mse=mean("energy_mse"),
         energy_changes=np.concatenate(changes) if len(changes) == len(parts) else None,
-        energy_scale=_average(scales) if len(scales) == len(parts) else None,
+        energy_scale=float(np.average(scales, weights=[len(x.per_trajectory) for x in parts]))
+        if len(scales) == len(parts)
+        else None,
         compared=compared,
     )
