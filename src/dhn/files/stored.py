@@ -7,7 +7,6 @@ simulated doubles hardly shrink, and training reads them all the time.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import secrets
@@ -21,19 +20,17 @@ import numpy as np
 
 from dhn.checks import as_path
 from dhn.errors import UserError
-from dhn.files.arrays import HEADER, own_fields
+from dhn.files.arrays import HEADER, own_fields, trajectory_axis
+from dhn.files.source import PIECE, AbstractSource
 from dhn.memory import check_memory
 from dhn.trajectories.container import Trajectories
-from dhn.trajectories.contents import LAYOUT, header_dict, number_arrays
+from dhn.trajectories.contents import LAYOUT, digest_blocks, header_dict, header_text, number_arrays
 from dhn.trajectories.labels import unique
 
 ENDING = ".zarr"
 CHUNK = 256
 """Trajectories of a chunk: about 0.5 MB of 129 states with two coordinates."""
-PIECE = 4096
-"""Trajectories held in memory at a time."""
 ID_BYTES = 16  # of most labels; longer ones widen the array
-QUANTILES = ("q_quantiles", "p_quantiles")
 FIELDS = ("layout", "fields", "shared_time", "names", "angles", "units", "system", "params")
 """What must be the same in every piece, together with the levels of quantiles."""
 
@@ -97,35 +94,23 @@ def open(path: str | os.PathLike[str]) -> "StoredTrajectories":
 
 
 @final
-class StoredTrajectories:
+class StoredTrajectories(AbstractSource):
     """Trajectories in a Zarr folder. Only what is asked for is read."""
 
     def __init__(self, path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]):
         self.path, self.header, self._arrays = path, dict(header), dict(arrays)
-        self._shape = tuple(int(x) for x in self._arrays["q"].shape)
+        self.count, self.states, self.dim = (int(x) for x in self._arrays["q"].shape)
         self.names, self.angles = tuple(header["names"]), tuple(header["angles"])
         self.params: tuple[str, ...] = tuple(header["params"])
         self.system: str | None = header["system"]
         self.units, self.meta = dict(header["units"]), dict(header["meta"])
         needed = {"q", "t", "known", "ids", *self.header["fields"]}
         missing = sorted(needed - set(self._arrays))
-        if missing or self._arrays["ids"].shape[0] != self._shape[0]:
+        if missing or self._arrays["ids"].shape[0] != self.count:
             raise ValueError(f"its array {(missing or ['ids'])[0]!r} is missing or too short")
-        shared = [x for x in self._arrays if _is_shared(x, self.header)]
+        self._axes = {k: trajectory_axis(k, x.ndim) for k, x in self._arrays.items()}
+        shared = [name for name, axis in self._axes.items() if axis is None]
         self._fixed = {name: self._get(name, ...) for name in shared}
-
-    def __len__(self) -> int:
-        return self._shape[0]
-
-    @property
-    def states(self) -> int:
-        """Number of states `T`, padding included."""
-        return self._shape[1]
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates `d`."""
-        return self._shape[2]
 
     @property
     def chunk(self) -> int:
@@ -139,7 +124,10 @@ class StoredTrajectories:
         first, last, _ = rows.indices(len(self))
         if first >= last:
             raise UserError(f"no trajectories in {rows}; there are {len(self)}.")
-        return self.spans([(first, last)])
+        return self.rows(first, last)
+
+    def rows(self, first: int, stop: int) -> Trajectories:
+        return self.spans([(first, stop)])
 
     def chunks(self, numbers: Sequence[int]) -> Trajectories:
         """The trajectories of these chunks, one chunk after the other.
@@ -168,8 +156,8 @@ class StoredTrajectories:
         """
         fields = dict(self._fixed)
         for name in self._arrays.keys() - self._fixed.keys() - {"ids"}:
-            axis = 1 if name in QUANTILES else 0
-            found = [self._get(name, _rows(name, *part)) for part in parts]
+            axis = self._axes[name] or 0
+            found = [self._get(name, _rows(axis, *part)) for part in parts]
             fields[name] = found[0] if len(found) == 1 else np.concatenate(found, axis)
         ids = unique([x for part in parts for x in self._ids(*part)])
         return Trajectories(
@@ -177,20 +165,8 @@ class StoredTrajectories:
         )
 
     def _ids(self, first: int, last: int) -> list[str]:
-        rows = self._get("ids", _rows("ids", first, last))
+        rows = self._get("ids", slice(first, last))
         return [bytes(x).rstrip(b"\0").decode() for x in rows]
-
-    def pieces(self, size: int = PIECE) -> Iterator[Trajectories]:
-        """All trajectories in order, `size` at a time.
-
-        Arguments:
-            size: Trajectories of a piece.
-
-        Returns:
-            The pieces, each read when it is asked for.
-        """
-        for first in range(0, len(self), size):
-            yield self[first : first + size]
 
     def read(self) -> Trajectories:
         """All of them in memory; a `UserError` if they do not fit."""
@@ -200,20 +176,19 @@ class StoredTrajectories:
 
     def fingerprint(self) -> str:
         """`Trajectories.fingerprint` of the whole, computed chunk by chunk."""
-        own = {"shape": list(self._shape), "ids": [], "meta": None}
-        # A million labels are not held together, so the header's text is written around them.
-        before, after = json.dumps(self.header | own, sort_keys=True).split('"ids": []')
-        sha = hashlib.sha256(f'{before}"ids": ['.encode())
+        names = sorted(self._arrays.keys() - {"ids"})
+        parts = {name: (tuple(self._arrays[name].shape), self._blocks(name)) for name in names}
+        return digest_blocks(self._header_text(), parts)
+
+    def _header_text(self) -> Iterator[str]:
+        """A million labels are not held together, so the text is written around them."""
+        own = {"shape": [self.count, self.states, self.dim], "ids": [], "meta": None}
+        before, after = header_text(self.header | own).split('"ids": []')
+        yield f'{before}"ids": ['
         for first in range(0, len(self), PIECE):
-            text = json.dumps(self._ids(first, first + PIECE))[1:-1]
-            sha.update(((", " if first else "") + text).encode())
-        sha.update(f"]{after}".encode())
-        for name in sorted(self._arrays.keys() - {"ids"}):
-            sha.update(f"{name}{tuple(self._arrays[name].shape)}".encode())
-            for part in self._blocks(name):
-                clean = np.where(np.isnan(part), np.nan, part).astype("<f8")
-                sha.update(np.ascontiguousarray(clean).tobytes())
-        return sha.hexdigest()
+            labels = json.dumps(self._ids(first, first + PIECE))[1:-1]
+            yield f", {labels}" if first else labels
+        yield f"]{after}"
 
     def _blocks(self, name: str) -> Iterator[np.ndarray]:
         """The parts of an array whose bytes, one after the other, are those of the whole."""
@@ -221,7 +196,7 @@ class StoredTrajectories:
             yield self._fixed[name]
             return
         size = max(self.chunk, PIECE // self.chunk * self.chunk)
-        levels = range(self._arrays[name].shape[0]) if name in QUANTILES else (...,)
+        levels = range(self._arrays[name].shape[0]) if self._axes[name] == 1 else (...,)
         for level in levels:
             for first in range(0, len(self), size):
                 rows = slice(first, first + size)
@@ -238,21 +213,15 @@ class StoredTrajectories:
             ) from error
 
     def __repr__(self) -> str:
-        n, states, d = self._shape
-        return f"StoredTrajectories({self.path}: {n} of {states} states, {d} coordinates)"
+        return (
+            f"StoredTrajectories({self.path}: {self.count} of {self.states} states, "
+            f"{self.dim} coordinates)"
+        )
 
 
-def _is_shared(name: str, header: Mapping[str, Any]) -> bool:
-    """Whether it is an array that all trajectories share: times, or noise of each coordinate."""
-    if name == "noise":
-        return not header.get("each_noise", False)
-    return name == "t" and bool(header["shared_time"])
-
-
-def _rows(name: str, first: int, last: int) -> Any:
-    """The index of these trajectories."""
-    rows = slice(first, last)
-    return (slice(None), rows) if name in QUANTILES else rows
+def _rows(axis: int, first: int, last: int) -> tuple[slice, ...]:
+    """The index of these trajectories, which this axis counts."""
+    return (*(slice(None),) * axis, slice(first, last))
 
 
 @final
@@ -293,10 +262,11 @@ class Store:
         self._arrays["ids"].resize((self.count, width))
         last = self.count + len(data)
         for name, array in {**arrays, "ids": text}.items():
-            if not _is_shared(name, self._header):
-                target, axis = self._arrays[name], name in QUANTILES
+            axis = trajectory_axis(name, array.ndim)
+            if axis is not None:
+                target = self._arrays[name]
                 target.resize((*target.shape[:axis], last, *target.shape[axis + 1 :]))
-                target[_rows(name, self.count, last)] = array
+                target[_rows(axis, self.count, last)] = array
         self.count = last
         kept = {k: x for k, x in self._header["meta"].items() if header["meta"].get(k) == x}
         self._header = self._header | {"meta": kept}
@@ -307,15 +277,14 @@ class Store:
         from zarr.codecs import Crc32cCodec
 
         shape, chunks = list(array.shape), list(array.shape)
-        shared = _is_shared(name, self._header)
-        if not shared:
-            axis = 1 if name in QUANTILES else 0
+        axis = trajectory_axis(name, array.ndim)
+        if axis is not None:
             shape[axis], chunks[axis] = 0, self._chunk
         self._arrays[name] = self._group.create_array(
             name, shape=tuple(shape), chunks=tuple(max(x, 1) for x in chunks), dtype=array.dtype,
             compressors=(Crc32cCodec(),),
         )  # fmt: skip
-        if shared:
+        if axis is None:
             self._arrays[name][...] = array
 
     def _check(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -331,10 +300,10 @@ class Store:
                 f"coordinates; got {self._arrays['q'].shape[1:]} and then "
                 f"{tuple(header['shape'][1:])}."
             )
-        for name in arrays:
-            if not _is_shared(name, self._header):
+        for name, array in arrays.items():
+            if trajectory_axis(name, array.ndim) is not None:
                 continue
-            if not np.array_equal(self._arrays[name][...], arrays[name], equal_nan=True):
+            if not np.array_equal(self._arrays[name][...], array, equal_nan=True):
                 what = "times" if name == "t" else "noise"
                 raise UserError(f"all trajectories of a {ENDING} folder have the same {what}.")
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dhn.errors import UserError
-from dhn.files.pieces import AbstractSource, InMemory
+from dhn.files.source import AbstractSource, InMemory
 from dhn.models.contract import AbstractModel
 from dhn.training.checkpoint import Checkpoints, describe
 from dhn.training.config import TrainingConfig
