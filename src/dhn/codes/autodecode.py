@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dhn.blocks import StateBlock
+from dhn.blocks import StateBlock, complete_windows
 from dhn.codes.batches import in_batches
 from dhn.codes.least_squares import levenberg_marquardt
 from dhn.errors import UserError
@@ -127,7 +127,7 @@ def autodecode(
     shapes = [model.window_shapes[i] for i in stages]
     length = known.shape[1]
     usable = [shape for shape in shapes if shape.reach < length]
-    windows = sum(_complete(np.asarray(known), shape).sum(1) for shape in usable)
+    windows = sum(complete_windows(np.asarray(known), *shape).sum(1) for shape in usable)
     if not usable or not np.all(windows > 0):
         short = min(shape.reach + 1 for shape in shapes)
         raise UserError(
@@ -163,15 +163,6 @@ def autodecode(
     return CodeFit(*in_batches(solve, parts, batch_size))
 
 
-def _complete(known, shape: WindowShape):
-    """(n, w): is every state of the window that starts there known?"""
-    steps = known.shape[1] - shape.reach
-    complete = known[:, :steps]
-    for i in range(1, shape.length):
-        complete = complete & known[:, i * shape.spacing : i * shape.spacing + steps]
-    return complete
-
-
 def _window_starts(length: int, shape: WindowShape, most: int | None) -> np.ndarray:
     """Where windows start: everywhere, or at so many places, evenly spread."""
     steps = length - shape.reach
@@ -197,7 +188,7 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits, few_win
     # Residuals look at clean windows, so what unknown states hold must not reach them as NaN.
     states = StateBlock(jnp.nan_to_num(states.q), jnp.nan_to_num(states.p))
     windows = {i: _all_windows(states, shapes[i], starts[i]) for i in live}
-    weights = {i: _complete(known, shapes[i])[:, starts[i]] for i in live}
+    weights = {i: complete_windows(known, *shapes[i])[:, starts[i]] for i in live}
     if few_windows is not None:
         for i in live:
             windows[i], weights[i] = _glances(windows[i], weights[i], few_windows)

@@ -119,7 +119,7 @@ def window_error(
     Arguments: forecast; truth: NaN where nothing was measured; angles.
     Returns: the error in the data's units.
     """
-    error = _wrapped(forecast - truth, angles)
+    error = wrapped(forecast - truth, angles)
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.mean(np.sqrt(np.nanmean(error**2, axis=(0, 2)))))
 
@@ -143,9 +143,9 @@ def _groupings(
 def _lessons(train: Trajectories, rows: np.ndarray, delays: int, steps: int, most: int) -> _Lessons:
     """All windows of known positions, evenly thinned to `most`."""
     length = delays + steps
-    found = []
+    everything, found = train.has_known_q, []
     for i in rows:
-        known = np.asarray(train.known)[i] & np.isfinite(train.q[i]).all(-1)
+        known = everything[i]
         whole = np.convolve(known, np.ones(length), "valid") >= length - 0.5
         starts = np.flatnonzero(whole) if len(known) >= length else np.zeros(0, int)
         found.append(train.q[i][starts[:, None] + np.arange(length)])
@@ -295,7 +295,7 @@ def _joined(
 def _filled(data: Trajectories) -> np.ndarray:
     """Positions with lost ones bridged by straight lines, or by the last known position."""
     q = data.q.copy()
-    known = np.asarray(data.known) & np.isfinite(data.q).all(-1)
+    known = data.has_known_q
     for i in range(len(q)):
         rows = np.flatnonzero(known[i])
         for k in range(q.shape[2]):
@@ -311,8 +311,7 @@ def _winding(train: Trajectories) -> np.ndarray:
 
 def _zero(train: Trajectories) -> np.ndarray:
     """(d,) the middle of each angle on the circle."""
-    known = train.q[np.asarray(train.known) & np.isfinite(train.q).all(-1)]
-    return np.angle(np.exp(1j * known).mean(0))
+    return np.angle(np.exp(1j * train.q[train.has_known_q]).mean(0))
 
 
 def _aligned(
@@ -327,7 +326,7 @@ def _aligned(
     return q - shift, shift
 
 
-def _wrapped(error: np.ndarray, angles: tuple[bool, ...]) -> np.ndarray:
+def wrapped(error: np.ndarray, angles: tuple[bool, ...]) -> np.ndarray:
     """Errors of angles within half a turn."""
     finite = np.where(np.isfinite(error), error, 0.0)
     return error - np.where(angles, TURN * np.round(finite / TURN), 0.0)

@@ -51,7 +51,7 @@ class LinearDMD:
         """One model for each penalty, from one factorisation of the windows."""
         q, momenta = _states(train)
         x = np.concatenate([q, momenta], axis=-1)
-        known = np.asarray(train.known & np.isfinite(x).all(-1))
+        known = train.complete
         starts = window_starts(known, delays + 1)
         mean, scale = x[known].mean(0), x[known].std(0)
         scale = np.where(scale > 1e-12 * np.abs(x[known]).max(0), scale, 1.0)

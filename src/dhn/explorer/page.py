@@ -7,7 +7,6 @@ import re
 from importlib import resources
 from typing import Any
 
-from dhn.errors import UserError
 from dhn.estimator import AbstractNetworkAnswers
 from dhn.explorer.data import export_region, export_runs, shown
 from dhn.explorer.export import export_model
@@ -97,8 +96,6 @@ def write_explorer(
 
 def _runs(model: AbstractNetworkAnswers, data: Trajectories) -> list[dict[str, Any]]:
     chosen, observed = shown(data)
-    if chosen.momenta is None:
-        raise UserError("the explorer needs momenta p or velocities v; these data have neither.")
     return export_runs(chosen, model.encode(chosen[:, :observed]))
 
 

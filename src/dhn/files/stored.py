@@ -13,7 +13,6 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, final
 
 import numpy as np
@@ -25,6 +24,7 @@ from dhn.files.source import PIECE, AbstractSource
 from dhn.memory import check_memory
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.contents import LAYOUT, digest_blocks, header_dict, header_text, number_arrays
+from dhn.trajectories.frames import optional
 from dhn.trajectories.labels import unique
 
 ENDING = ".zarr"
@@ -33,15 +33,6 @@ CHUNK = 256
 ID_BYTES = 16  # of most labels; longer ones widen the array
 FIELDS = ("layout", "fields", "shared_time", "names", "angles", "units", "system", "params")
 """What must be the same in every piece, together with the levels of quantiles."""
-
-
-def zarr_module() -> ModuleType:
-    """Zarr, or a `UserError` that names the extra."""
-    try:
-        import zarr
-    except ImportError:
-        raise UserError('.zarr folders need an extra: pip install "dhn[zarr]".') from None
-    return zarr
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:
@@ -73,7 +64,7 @@ def open(path: str | os.PathLike[str]) -> "StoredTrajectories":
             f"{path}: only {ENDING} folders are read in pieces; convert the file: "
             f"dhn convert {path} {path.stem}{ENDING}"
         )
-    zarr = zarr_module()
+    zarr = optional("zarr")
     if not path.is_dir():
         raise UserError(f"there is no folder {path}; check its name.")
     try:
@@ -229,7 +220,7 @@ class Store:
     """A Zarr folder that is being written, piece after piece."""
 
     def __init__(self, folder: Path, chunk: int):
-        self._group = zarr_module().create_group(folder)
+        self._group = optional("zarr").create_group(folder)
         self._chunk, self.count = chunk, 0
         self._header: dict[str, Any] = {}
         self._arrays: dict[str, Any] = {}
@@ -320,7 +311,7 @@ def writing(path: str | os.PathLike[str], chunk: int = CHUNK) -> Iterator[Store]
         A `Store`, for the block; nothing half-written remains after an error.
     """
     path = as_path(path)
-    zarr_module()
+    optional("zarr")
     if path.exists() and not is_own(path):
         raise UserError(f"{path} exists and holds no trajectories of dhn; name another folder.")
     if not path.parent.is_dir():

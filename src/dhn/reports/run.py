@@ -37,6 +37,7 @@ from dhn.reports.run_figures import (
     training_figure,
 )
 from dhn.reports.verdict import sentences
+from dhn.training.history import read_records
 from dhn.trajectories.container import Trajectories
 
 Section = tuple[str, str, Html]
@@ -77,7 +78,7 @@ def write_run_report(
         lead = f"mechanics of {', '.join(fitted.labels['names'])}, fitted in "
     if (network := model.network) is not None:
         sections += [_parameters(network, data), *_explorer(network, data, train)]
-        sections += [_training(network, run), _provenance(network, run)]
+        sections += [_training(network, run), _origin(run, _settings(network))]
         lead = f"{network.config.kind} with {network.parameters} parameters, trained for "
     if data is None:
         opening.append(
@@ -247,7 +248,7 @@ def _explorer(
 
 
 def _training(model: AbstractNetworkAnswers, run: Path) -> Section:
-    records = read_history(run)
+    records = read_records(run / "metrics.jsonl")
     summary = model.trained.summary
     validation = summary.get("validation")
     words = (
@@ -264,28 +265,13 @@ def _training(model: AbstractNetworkAnswers, run: Path) -> Section:
     return section("Training", *parts, anchor="training")
 
 
-def read_history(run: Path) -> list[dict[str, Any]]:
-    """The lines of `metrics.jsonl`, up to one that was cut off."""
-    path = run / "metrics.jsonl"
-    if not path.is_file():
-        return []
-    found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            break
-    return found
-
-
-def _provenance(model: AbstractNetworkAnswers, run: Path) -> Section:
+def _settings(model: AbstractNetworkAnswers) -> dict[str, Any]:
     made = model.trained
-    settings = {
+    return {
         "model": made.config.model_dump(mode="json"),
         "training": made.training.model_dump(mode="json"),
         "summary": made.summary,
     }
-    return _origin(run, settings)
 
 
 def _origin(run: Path, settings: dict[str, Any]) -> Section:

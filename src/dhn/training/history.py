@@ -10,6 +10,20 @@ from dhn.files.atomic import atomic_path
 Record = dict[str, Any]
 
 
+def read_records(path: Path) -> list[Record]:
+    """The records of a file, up to a line at which a killed run was cut off, or damage."""
+    found: list[Record] = []
+    if path.is_file():
+        for line in path.read_bytes().splitlines():
+            try:
+                record = json.loads(line)
+                int(record["step"])
+            except (ValueError, TypeError, KeyError, RecursionError):
+                break
+            found.append(record)
+    return found
+
+
 @final
 class History:
     """Records in order of steps. One JSON object a line in the file, appended as they come.
@@ -23,16 +37,9 @@ class History:
 
     def restore(self, step: int) -> None:
         """Take up the file's records up to `step`; later ones, of a lost end, are dropped."""
-        if self.path is None or not self.path.exists():
+        if self.path is None or not self.path.is_file():
             return
-        self.records = []
-        for line in self.path.read_bytes().splitlines():
-            try:
-                record = json.loads(line)
-                if record["step"] <= step:
-                    self.records.append(record)
-            except (ValueError, TypeError, KeyError, RecursionError):
-                break  # a line at which a killed run was cut off, or damage
+        self.records = [x for x in read_records(self.path) if x["step"] <= step]
         self._rewrite()
 
     def clear(self) -> None:
