@@ -21,7 +21,7 @@ import numpy as np
 
 import dhn
 from cases import Training, default_sized, paper_sized, recipe
-from dhn.files.stored import PIECE
+from dhn.files.source import PIECE
 from dhn.files.storing import writing
 from dhn.training.pools import Pooling
 from dhn.trajectories import Trajectories

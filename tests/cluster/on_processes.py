@@ -14,7 +14,7 @@ import jax
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 from small import oscillators, problem, recipe
 
-from dhn.files.pieces import AbstractSource, InMemory
+from dhn.files.source import AbstractSource, InMemory
 from dhn.files.stored import StoredTrajectories, open
 from dhn.training.fit import fit
 from dhn.training.pools import Pooling

@@ -8,7 +8,8 @@ import pytest
 import dhn
 from dhn.errors import UserError
 from dhn.files.gathering import write_pieces
-from dhn.files.pieces import InMemory, open_pieces
+from dhn.files.pieces import open_pieces
+from dhn.files.source import InMemory
 from dhn.trajectories import Trajectories
 
 SIZES = (1, 2, 7)

@@ -186,3 +186,10 @@ def test_a_model_that_does_not_fit_is_refused_before_it_is_built(fields):
     context = ModelContext(dim=1, time_step=0.1, angles=(False,), radian=(1.0,), changes=(0.1,))
     with pytest.raises(UserError, match=r"a model of \d+ parameters would need about .* are free"):
         build_model(DHNConfig(**fields), context, jax.random.key(0))
+
+
+def test_a_configuration_shows_what_differs_from_its_defaults():
+    assert repr(DHNConfig()) == "DHNConfig()"
+    config = DHNConfig(block_size=2, stride=1, network=NetworkConfig(width=8))
+    assert repr(config) == "DHNConfig(block_size=2, network=NetworkConfig(width=8))"
+    assert eval(repr(config)) == config

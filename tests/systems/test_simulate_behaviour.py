@@ -136,7 +136,7 @@ ERRORS = {
         lambda: run(initial={"v_x": 0.0, "p_x": 0.0}),
         r"initial has both velocities and momenta .*give one kind",
     ),
-    "params not a mapping": (lambda: run(params=[1.0]), r"params must map names .*got list"),
+    "params not a mapping": (lambda: run(params=[1.0]), r"params must map names .*got \[1.0\]"),
     "array of wrong length": (
         lambda: run(params={"k": [1.0, 2.0]}),
         r"'k' must have one value for each of the 8 trajectories; got an array of shape \(2,\)",

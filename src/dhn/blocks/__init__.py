@@ -22,5 +22,6 @@ from dhn.blocks.spec import BlockSpec as BlockSpec
 from dhn.blocks.state import Known as Known
 from dhn.blocks.state import NoiseLevel as NoiseLevel
 from dhn.blocks.state import StateBlock as StateBlock
+from dhn.blocks.windows import complete_windows as complete_windows
 from dhn.blocks.windows import cut_windows as cut_windows
 from dhn.blocks.windows import window_starts as window_starts

@@ -4,7 +4,6 @@ A pattern is any function `(key, spec) -> Known` for one window. `register_mask`
 """
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ from jaxtyping import Array, Key
 
 from dhn.blocks.spec import BlockSpec
 from dhn.blocks.state import Known
-from dhn.errors import UserError
+from dhn.errors import UserError, did_you_mean
 
 MaskPattern = Callable[[Key[Array, ""], BlockSpec], Known]
 
@@ -127,11 +126,9 @@ def register_mask(name: str, pattern: MaskPattern) -> None:
 
 def get_mask(name: str) -> MaskPattern:
     if name not in _PATTERNS:
-        close = get_close_matches(name, _PATTERNS, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
         raise UserError(
             f"unknown mask pattern {name!r}; expected one of {', '.join(sorted(_PATTERNS))}, or a "
-            f"name given to register_mask.{hint}"
+            f"name given to register_mask.{did_you_mean(name, _PATTERNS)}"
         )
     return _PATTERNS[name]
 

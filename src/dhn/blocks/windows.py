@@ -1,30 +1,39 @@
 """Windows: which runs of states may be trained on, and cutting them out of the arrays."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from dhn.blocks.state import StateBlock
 from dhn.errors import UserError
 
 
-def window_starts(known: np.ndarray, length: int, spacing: int = 1) -> np.ndarray:
-    """All `(trajectory, start)` whose `length` states, `spacing` apart, are known; int32 `(w, 2)`.
+def complete_windows(
+    known: Bool[Any, "n T"], length: int, spacing: int = 1
+) -> Bool[Any, "n starts"]:
+    """Whether every state of the window that starts there is known; NumPy or JAX arrays.
 
-    `known` is `(trajectories, states)`. No window contains an unknown state or reaches past the
-    end of a trajectory; what lies between the states of a spaced window does not matter.
+    What lies between the states of a spaced window does not matter.
     """
     reach = (length - 1) * spacing
-    steps = known.shape[1] - reach
-    if steps < 1:
+    steps = max(known.shape[1] - reach, 0)
+    complete = known[:, :steps]
+    for i in range(1, length):
+        complete = complete & known[:, i * spacing : i * spacing + steps]
+    return complete
+
+
+def window_starts(known: Bool[np.ndarray, "n T"], length: int, spacing: int = 1) -> np.ndarray:
+    """All `(trajectory, start)` of `complete_windows`, int32 `(w, 2)`; a `UserError` if none is."""
+    complete = complete_windows(known, length, spacing)
+    if complete.shape[1] == 0:
         raise UserError(
-            f"a window needs {reach + 1} states ({length} of them, {spacing} apart), but the "
-            f"trajectories have only {known.shape[1]}. Use a smaller block, stride, spacing or "
-            f"path, or longer trajectories."
+            f"a window needs {(length - 1) * spacing + 1} states ({length} of them, {spacing} "
+            f"apart), but the trajectories have only {known.shape[1]}. Use a smaller block, "
+            f"stride, spacing or path, or longer trajectories."
         )
-    complete = np.ones((known.shape[0], steps), bool)
-    for i in range(length):
-        complete &= known[:, i * spacing : i * spacing + steps]
     starts = np.argwhere(complete).astype(np.int32)
     if len(starts) == 0:
         raise UserError(

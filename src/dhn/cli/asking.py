@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dhn.estimator import AbstractEstimator, Mechanics
     from dhn.estimator.reconstruction import Reconstruction
     from dhn.evaluation.metrics import Metrics
-    from dhn.files.pieces import AbstractSource
+    from dhn.files.source import AbstractSource
     from dhn.trajectories import Trajectories
 
 PART = 2048

@@ -1,4 +1,4 @@
-"""`dhn denoise`: the model's own path through noisy measurements."""
+"""`dhn denoise`: the states behind noisy measurements."""
 
 import dataclasses
 from typing import Annotated, Any, final
@@ -13,7 +13,7 @@ from dhn.cli.result import Console, Result
 @final
 @dataclasses.dataclass(frozen=True)
 class Arguments:
-    """Lay the model's path through noisy measurements: smoother states, gaps filled.
+    """Estimate the states behind noisy measurements: less noise, gaps filled.
 
     Example: dhn denoise runs/track measured.npz -o clean.npz
     """

@@ -55,8 +55,8 @@ def run(args: Arguments) -> Result:
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
     console.print(
-        f"{values['output']}: {values['trajectories']} trajectories, {values['known']} coordinates "
-        f"known, {values['reconstructed']} reconstructed in {values['seconds']:.1f} s",
+        f"{values['output']}: {values['trajectories']} trajectories, {values['known']} known "
+        f"coordinates, {values['reconstructed']} unknown ones estimated, {values['seconds']:.1f} s",
         soft_wrap=True,
     )
     for name, rows in values["parameters"].items():

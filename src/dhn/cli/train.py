@@ -165,7 +165,8 @@ def _opened(path: Path, files: contextlib.ExitStack) -> "tuple[Any, Trajectories
     import jax
 
     from dhn.files import open, read
-    from dhn.files.pieces import InMemory, open_pieces
+    from dhn.files.pieces import open_pieces
+    from dhn.files.source import InMemory
     from dhn.files.stored import is_store
     from dhn.training.pools import Pooling
 

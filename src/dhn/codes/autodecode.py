@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dhn.blocks import StateBlock
+from dhn.blocks import StateBlock, complete_windows
 from dhn.codes.batches import in_batches
 from dhn.codes.least_squares import levenberg_marquardt
 from dhn.errors import UserError
@@ -109,8 +109,6 @@ def autodecode(
     prior: CodePrior,
     *,
     noise: float | None = None,
-    stages: tuple[int, ...] | None = None,
-    start: Float[np.ndarray, "n k"] | None = None,
     local: bool = True,
     max_iterations: int = 30,
     most_windows: int | None = None,
@@ -118,16 +116,14 @@ def autodecode(
 ) -> CodeFit:
     """Fit one code to each trajectory's observed states; `noise` overrides the prior's.
 
-    `stages` limits the fit to some of the model's stages (interpolation observes the coarsest
-    only). The search begins at `start`, by default at the training code that fits best; unless
-    `local`, the Gaussian of all training codes is the final prior. Trajectories are padded to
-    whole batches, so their number does not recompile.
+    The search begins at the training code that fits best; unless `local`, the Gaussian of all
+    training codes is the final prior. Trajectories are padded to whole batches, so their number
+    does not recompile.
     """
-    stages = tuple(range(len(model.window_shapes))) if stages is None else stages
-    shapes = [model.window_shapes[i] for i in stages]
+    shapes = model.window_shapes
     length = known.shape[1]
     usable = [shape for shape in shapes if shape.reach < length]
-    windows = sum(_complete(np.asarray(known), shape).sum(1) for shape in usable)
+    windows = sum(complete_windows(np.asarray(known), *shape).sum(1) for shape in usable)
     if not usable or not np.all(windows > 0):
         short = min(shape.reach + 1 for shape in shapes)
         raise UserError(
@@ -154,22 +150,10 @@ def autodecode(
         limits = limits[:1]
 
     def solve(part):
-        states, known, start = part
-        return _fit_codes(model, states, known, start, arrays, stages, most, limits, most_windows)
+        return _fit_codes(model, *part, arrays, most, limits, most_windows)
 
-    if start is not None:
-        start = ((start - prior.mean) @ np.linalg.pinv(prior.basis).T).astype(dtype)
-    parts = (jax.tree.map(lambda x: np.asarray(x, dtype), states), np.asarray(known), start)
+    parts = (jax.tree.map(lambda x: np.asarray(x, dtype), states), np.asarray(known))
     return CodeFit(*in_batches(solve, parts, batch_size))
-
-
-def _complete(known, shape: WindowShape):
-    """(n, w): is every state of the window that starts there known?"""
-    steps = known.shape[1] - shape.reach
-    complete = known[:, :steps]
-    for i in range(1, shape.length):
-        complete = complete & known[:, i * shape.spacing : i * shape.spacing + steps]
-    return complete
 
 
 def _window_starts(length: int, shape: WindowShape, most: int | None) -> np.ndarray:
@@ -188,16 +172,16 @@ def _all_windows(states: StateBlock, shape: WindowShape, starts: np.ndarray) -> 
 
 
 @solving_jit
-def _fit_codes(model, states, known, start, prior, stages, most, limits, few_windows):
+def _fit_codes(model, states, known, prior, most, limits, few_windows):
     mean, basis, others, noise = prior
     n, r = states.q.shape[0], basis.shape[1]
     shapes = model.window_shapes
-    live = [i for i in stages if shapes[i].reach < states.q.shape[1]]
+    live = [i for i, shape in enumerate(shapes) if shape.reach < states.q.shape[1]]
     starts = {i: _window_starts(states.q.shape[1], shapes[i], most) for i in live}
     # Residuals look at clean windows, so what unknown states hold must not reach them as NaN.
     states = StateBlock(jnp.nan_to_num(states.q), jnp.nan_to_num(states.p))
     windows = {i: _all_windows(states, shapes[i], starts[i]) for i in live}
-    weights = {i: _complete(known, shapes[i])[:, starts[i]] for i in live}
+    weights = {i: complete_windows(known, *shapes[i])[:, starts[i]] for i in live}
     if few_windows is not None:
         for i in live:
             windows[i], weights[i] = _glances(windows[i], weights[i], few_windows)
@@ -212,18 +196,17 @@ def _fit_codes(model, states, known, start, prior, stages, most, limits, few_win
             rows.append((said * weights[i][..., None]).reshape(n, -1))
         return jnp.concatenate(rows, axis=1) / noise
 
-    if start is None:
-        few, weight = dict(windows), dict(weights)
-        for i in live:
-            few[i], weight[i] = _glances(windows[i], weights[i], GLANCES)
+    few, weight = dict(windows), dict(weights)
+    for i in live:
+        few[i], weight[i] = _glances(windows[i], weights[i], GLANCES)
 
-        def score(u):
-            u = jnp.broadcast_to(u, (n, r))
-            return (residuals(u, few, weight) ** 2).sum(1) + (u**2).sum(1)
+    def score(u):
+        u = jnp.broadcast_to(u, (n, r))
+        return (residuals(u, few, weight) ** 2).sum(1) + (u**2).sum(1)
 
-        # The landscape over codes has many valleys, the narrower the better the model has been
-        # trained; the right one holds training codes, but not the best of a few of them.
-        start = others[jnp.argmin(jax.lax.map(score, others), axis=0)]
+    # The landscape over codes has many valleys, the narrower the better the model has been
+    # trained; the right one holds training codes, but not the best of a few of them.
+    start = others[jnp.argmin(jax.lax.map(score, others), axis=0)]
 
     places = sum(weights[i].shape[1] for i in live)
     per_window = jax.eval_shape(residuals, start).shape[1] / places

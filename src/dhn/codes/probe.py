@@ -31,7 +31,6 @@ class Probe:
     scale: np.ndarray
     weights: np.ndarray
     intercept: float
-    penalty: float
     error: float
     """Cross-validated standard error on the training codes."""
     bend: "Bend | None" = None
@@ -54,8 +53,9 @@ class Probe:
         mean, scale = codes.mean(0), codes.std(0)
         scale = np.where(scale > 1e-12 * scale.max(initial=1e-300), scale, np.inf)
         intercept = float(target.mean())
-        found = _ridge((codes - mean) / scale, target - intercept, min(folds, len(codes)))
-        line = cls(mean, scale, found[0], intercept, *found[1:])
+        x, y = (codes - mean) / scale, target - intercept
+        weights, error = _ridge(x, y, min(folds, len(codes)))
+        line = cls(mean, scale, weights, intercept, error)
         # Nothing to bend: codes that never moved, or a line that leaves nothing over.
         straight = not np.isfinite(scale).any() or not line.error > NEGLIGIBLE * target.std()
         if linear or len(codes) < 2 or straight:
@@ -148,8 +148,8 @@ def _kernel(a: Float[np.ndarray, "n k"], b: Float[np.ndarray, "m k"], width: flo
     return np.exp(-np.maximum(square, 0.0) / (2 * width**2))
 
 
-def _ridge(x: np.ndarray, y: np.ndarray, folds: int) -> tuple[np.ndarray, float, float]:
-    """Weights, penalty and cross-validated root mean square error."""
+def _ridge(x: np.ndarray, y: np.ndarray, folds: int) -> tuple[np.ndarray, float]:
+    """Weights and cross-validated root mean square error."""
     fold = np.arange(len(y)) % folds
 
     def solve(rows, penalty):
@@ -164,7 +164,6 @@ def _ridge(x: np.ndarray, y: np.ndarray, folds: int) -> tuple[np.ndarray, float,
 
     everything = np.ones(len(y), bool)
     if folds == 1:
-        return solve(everything, 1.0), 1.0, float("nan")
+        return solve(everything, 1.0), float("nan")
     scores = [score(penalty) for penalty in PENALTIES]
-    best = float(PENALTIES[int(np.argmin(scores))])
-    return solve(everything, best), best, float(np.sqrt(min(scores)))
+    return solve(everything, PENALTIES[int(np.argmin(scores))]), float(np.sqrt(min(scores)))

@@ -83,9 +83,10 @@ class AbstractConventions(AbstractAnswers):
     def _repr_html_(self) -> str:
         """A small table for notebooks."""
         rows = {**self.given, **self._described()}
+        rows = {name: x if isinstance(x, str) else repr(x) for name, x in rows.items()}
         cells = "".join(
             f"<tr><th style='text-align:left'>{html.escape(str(name))}</th>"
-            f"<td style='text-align:left'>{html.escape(str(value))}</td></tr>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
             for name, value in rows.items()
         )
         return f"<table><caption>{type(self).__name__}</caption>{cells}</table>"

@@ -17,7 +17,7 @@ from dhn.estimator.storage import check_begun, check_run_folder, save
 from dhn.estimator.streaming import learn_in_parts
 from dhn.estimator.trained import TrainedModel
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
-from dhn.files.pieces import AbstractSource, OnDisk
+from dhn.files.source import AbstractSource
 from dhn.files.stored import StoredTrajectories
 from dhn.models.config import Config, DHNConfig
 from dhn.models.presets import get_preset
@@ -31,11 +31,10 @@ WARM = 0.1
 
 def in_parts(train: Any) -> AbstractSource | None:
     """Trajectories of which a process reads a part: too many for memory, or shared with others."""
-    source = OnDisk(train) if isinstance(train, StoredTrajectories) else train
-    if not isinstance(source, AbstractSource):
+    if not isinstance(train, AbstractSource):
         return None
-    large = isinstance(source, OnDisk) and len(source) > Pooling().trajectories
-    return source if large or jax.process_count() > 1 else None
+    large = isinstance(train, StoredTrajectories) and len(train) > Pooling().trajectories
+    return train if large or jax.process_count() > 1 else None
 
 
 class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
@@ -66,7 +65,7 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
 
     def fit(
         self,
-        train: TrajectoriesLike | AbstractSource,
+        train: TrajectoriesLike,
         *,
         steps: int | None = None,
         budget: float | int | str | None = None,
@@ -110,8 +109,6 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         budget = None if budget is None else seconds("budget", budget)
         parts = in_parts(train)
         training = self.training
-        if isinstance(train, AbstractSource):
-            train = train.rows(0, len(train) if parts is None else 1)
         train = as_trajectories(train) if parts is None else parts.rows(0, 1)
         if start is not None:
             if not isinstance(start, AbstractNetworkAnswers):

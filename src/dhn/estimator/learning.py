@@ -31,7 +31,7 @@ from dhn.reconstruct.guess import Examples
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import FitResult, fit
 from dhn.training.pace import CLOCKS
-from dhn.training.prepare import make_context, usable_states
+from dhn.training.prepare import make_context
 from dhn.training.validation import choose_split
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
@@ -111,7 +111,7 @@ def check_learnable(train: Trajectories, config: Any, training: TrainingConfig) 
 
 def _check_windows(model: AbstractModel, train: Trajectories, training: TrainingConfig) -> None:
     for shape in model.training_shapes:
-        window_starts(usable_states(train), shape.length, shape.spacing)
+        window_starts(train.complete, shape.length, shape.spacing)
         check_memory(
             _BYTES * training.batch_size * shape.length * 2 * train.dim,
             f"a batch of {training.batch_size} windows",
@@ -197,7 +197,7 @@ def _learn_in_turns(
 def packed(train, config, training, scaler, context, noise, found: FitResult) -> TrainedModel:
     """The result of a training with all that is needed to use it."""
     states = np.concatenate(scaler.transform(train), axis=-1)
-    states = np.where(usable_states(train)[..., None], states, np.nan)
+    states = np.where(train.complete[..., None], states, np.nan)
     codes = np.asarray(found.codes)
     return TrainedModel(
         model=found.model,
@@ -230,7 +230,7 @@ def packed(train, config, training, scaler, context, noise, found: FitResult) ->
 
 def held_out(trained: TrainedModel, train: Trajectories) -> Trajectories | None:
     """The trajectories that training kept aside, if there are any."""
-    known = usable_states(train)
+    known = train.complete
     split = choose_split(
         known, trained.model.training_shapes, trained.training.validation, trained.training.seed
     )

@@ -1,11 +1,10 @@
 """Loose options, as a person types them, into typed configurations."""
 
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import pydantic
 
-from dhn.errors import UserError, first_mistake
+from dhn.errors import UserError, did_you_mean, first_mistake
 from dhn.models.config import Config
 
 C = TypeVar("C", bound=Config)
@@ -25,9 +24,7 @@ def apply_options(configs: dict[str, Config], options: dict[str, Any]) -> dict[s
                 known.setdefault(field, []).append(holder)
     for option, value in options.items():
         if option not in known:
-            close = get_close_matches(option, known, 1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise UserError(f"unknown option {option!r}.{hint}")
+            raise UserError(f"unknown option {option!r}.{did_you_mean(option, known)}")
         holder = known[option][0]
         if isinstance(holder[option], dict) and isinstance(value, str):
             holder[option]["kind"] = value

@@ -1,10 +1,9 @@
 """Models that come with the package, one for each built-in system."""
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from dhn.errors import UserError
+from dhn.errors import UserError, did_you_mean
 from dhn.estimator.kinds import AbstractEstimator, restored
 from dhn.estimator.storage import FILE, load_trained
 from dhn.systems import SYSTEMS, simulate
@@ -24,10 +23,9 @@ def names() -> tuple[str, ...]:
 def folder(name: str) -> Path:
     """Where the model of this name is kept; a `UserError` if there is none."""
     if name not in names():
-        close = get_close_matches(str(name), names(), 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
         raise UserError(
-            f"there is no pretrained model {name!r}; there are {', '.join(names())}.{hint}"
+            f"there is no pretrained model {name!r}; there are {', '.join(names())}."
+            f"{did_you_mean(name, names())}"
         )
     return FOLDER / name
 

@@ -12,14 +12,14 @@ from dhn.errors import UserError
 from dhn.estimator.learning import fresh, held_out, learn, packed, warm_codes
 from dhn.estimator.trained import TrainedModel
 from dhn.estimator.turns import NOISY, noise_per_step
-from dhn.files.pieces import AbstractSource, OnDisk
+from dhn.files.source import AbstractSource
 from dhn.files.stored import StoredTrajectories
 from dhn.models.contract import ModelContext
 from dhn.training.config import TrainingConfig
 from dhn.training.devices import Devices
 from dhn.training.fit import fit
 from dhn.training.pools import Pooling
-from dhn.training.prepare import make_context, usable_states
+from dhn.training.prepare import make_context
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 
@@ -70,8 +70,8 @@ def learn_in_parts(
     """
     pooling = Pooling() if pooling is None else pooling
     devices, stored = Devices(), None
-    if isinstance(source, OnDisk) and len(source) > pooling.trajectories:
-        stored = source.stored
+    if isinstance(source, StoredTrajectories) and len(source) > pooling.trajectories:
+        stored = source
     if not devices.first:
         some = source.rows(0, 1)
     elif stored is not None:
@@ -100,7 +100,7 @@ def learn_in_parts(
     model = fresh(config, context, training) if start is None else start.model
     if devices.first:
         for shape in model.training_shapes:  # before a folder is made
-            window_starts(usable_states(some), shape.length, shape.spacing)
+            window_starts(some.complete, shape.length, shape.spacing)
     first_codes = codes = None
     if start is not None and stored is not None:
         first_codes = lambda data: warm_codes(start, data)  # noqa: E731
@@ -120,7 +120,7 @@ def learn_in_parts(
             "trajectories": len(stored), "fingerprint": stored.fingerprint(), "kept": len(kept)
         }  # fmt: skip
         trained = dataclasses.replace(trained, summary={**trained.summary, **whole})
-    held = np.flatnonzero(result.held_out & usable_states(kept).all(1))
+    held = np.flatnonzero(result.held_out & kept.complete.all(1))
     return trained, kept[held] if len(held) else None
 
 

@@ -7,7 +7,7 @@ the validation part by the error up to a given horizon.
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -21,14 +21,17 @@ MOST = 2500
 """Training windows; a kernel matrix of more takes minutes."""
 FEWER = 1000
 """Training windows while settings are chosen."""
-DELAYS = {"linear": (4, 8, 16, 24, 32), "kernel ridge": (8, 12, 16), "nearest window": (4, 8, 16)}
 RIDGES = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # penalty of the weights, a training window
 WIDTHS = (1.0, 3.0, 10.0)
 """Widths of the kernel over the median distance of two windows."""
 NEIGHBOURS = (1, 3)  # windows that are averaged
 TURN = 2 * np.pi
+AT_ONCE, STEPWISE = "all horizons at once", "one step at a time"
 
 Forecaster = Callable[[Float[np.ndarray, "n W d"]], Float[np.ndarray, "n H d"]]
+Setting = tuple[float | int, ...]
+Predictor = Callable[[np.ndarray], np.ndarray]
+"""From features (n, f) to changes (n, H·d)."""
 
 
 @final
@@ -81,22 +84,28 @@ def delay_forecasts(
     start, ahead_shift = _aligned(_filled(observed), zero, winding, train.angles)
     groups = _groupings(train, validation, observed)
     found = []
-    for name, delays in DELAYS.items():
-        best: tuple[float, str, int, str] | None = None
+    for kind in KINDS:
+        best = None
         for label, parts in groups.items():
-            for d in (x for x in delays if x <= seen):
-                for how, forecasters in _fitted(name, train, parts, d, until, winding, FEWER):
+            for delays in (x for x in kind.delays if x <= seen):
+                for how, setting, forecasters in _fitted(
+                    kind, train, parts, delays, until, winding, FEWER
+                ):
                     trial = _joined(forecasters, [x[1] for x in parts], shown, until)
                     score = window_error(trial, hidden[:, :until], train.angles)
                     if np.isfinite(score) and (best is None or score < best[0]):
-                        best = (score, label, d, how)
+                        best = (score, label, delays, how, setting)
         if best is not None:
-            score, label, d, how = best
-            parts = groups[label]
-            settings = dict(_fitted(name, train, parts, d, steps, winding, MOST, how))
-            mean = _joined(settings[how], [x[2] for x in parts], start, steps)
-            text = f"{d} positions, {how}{label}"
-            found.append(DelayForecast(name, text, mean + ahead_shift, score))
+            score, label, delays, how, setting = best
+            refitted = _fitted(
+                kind, train, groups[label], delays, steps, winding, MOST, (how, setting)
+            )
+            forecasters = next((x for _, _, x in refitted), None)
+            if forecasters is None:  # no run is as long as all that is asked
+                continue
+            mean = _joined(forecasters, [x[2] for x in groups[label]], start, steps)
+            text = f"{delays} positions, {kind.words(setting)}, {how}{label}"
+            found.append(DelayForecast(kind.name, text, mean + ahead_shift, score))
     return found
 
 
@@ -110,7 +119,7 @@ def window_error(
     Arguments: forecast; truth: NaN where nothing was measured; angles.
     Returns: the error in the data's units.
     """
-    error = _wrapped(forecast - truth, angles)
+    error = wrapped(forecast - truth, angles)
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.mean(np.sqrt(np.nanmean(error**2, axis=(0, 2)))))
 
@@ -131,45 +140,12 @@ def _groupings(
     return found
 
 
-def _fitted(
-    name: str, train: Trajectories, parts: Sequence[tuple[np.ndarray, ...]], delays: int,
-    steps: int, winding: np.ndarray, most: int, only: str | None = None,
-) -> Iterator[tuple[str, list[Forecaster]]]:  # fmt: skip
-    """Every setting of a rival (or one of them), one forecaster a part."""
-    for ahead, how in ((steps, "all horizons at once"), (1, "one step at a time")):
-        if only is not None and not only.endswith(how):
-            continue
-        lessons = [_lessons(train, rows[0], delays, ahead, most) for rows in parts]
-        if any(len(x.past) < 2 * delays for x in lessons):
-            continue
-        fits = [_FIT[name](x, winding) for x in lessons]
-        for setting in _SETTINGS[name]:
-            words = f"{_words(name, setting)}, {how}"
-            if only is not None and only != words:
-                continue
-            makers = [fit(*setting) for fit in fits]
-            if ahead == 1:
-                makers = [_iterated(x, steps) for x in makers]
-            yield words, [_last(x, delays) for x in makers]
-        if steps == 1:
-            return
-
-
-def _words(name: str, setting: tuple[float | int, ...]) -> str:
-    names = {
-        "linear": ("ridge",),
-        "kernel ridge": ("width", "ridge"),
-        "nearest window": ("nearest",),
-    }
-    return ", ".join(f"{word} {x:g}" for word, x in zip(names[name], setting, strict=True))
-
-
 def _lessons(train: Trajectories, rows: np.ndarray, delays: int, steps: int, most: int) -> _Lessons:
     """All windows of known positions, evenly thinned to `most`."""
     length = delays + steps
-    found = []
+    everything, found = train.has_known_q, []
     for i in rows:
-        known = np.asarray(train.known)[i] & np.isfinite(train.q[i]).all(-1)
+        known = everything[i]
         whole = np.convolve(known, np.ones(length), "valid") >= length - 0.5
         starts = np.flatnonzero(whole) if len(known) >= length else np.zeros(0, int)
         found.append(train.q[i][starts[:, None] + np.arange(length)])
@@ -188,81 +164,107 @@ def _features(past: np.ndarray, winding: np.ndarray) -> np.ndarray:
     return np.concatenate([plain, np.sin(turned), np.cos(turned), changes], axis=1)
 
 
-def _standardised(lessons: _Lessons, winding: np.ndarray) -> tuple[np.ndarray, Callable]:
+def _fitted(
+    kind: "_Kind", train: Trajectories, parts: Sequence[tuple[np.ndarray, ...]], delays: int,
+    steps: int, winding: np.ndarray, most: int, only: tuple[str, Setting] | None = None,
+) -> Iterator[tuple[str, Setting, list[Forecaster]]]:  # fmt: skip
+    """Every way and setting of a rival (or `only` one of them), one forecaster a part."""
+    ways = (AT_ONCE, *(STEPWISE,) * (steps > 1)) if only is None else only[:1]
+    for how in ways:
+        ahead = steps if how == AT_ONCE else 1
+        lessons = [_lessons(train, rows[0], delays, ahead, most) for rows in parts]
+        if any(len(x.past) < 2 * delays for x in lessons):
+            continue
+        fits = [_fit(kind, x, steps, winding) for x in lessons]
+        for setting in itertools.product(*kind.settings.values()) if only is None else only[1:]:
+            yield how, setting, [fit(setting) for fit in fits]
+
+
+def _fit(
+    kind: "_Kind", lessons: _Lessons, steps: int, winding: np.ndarray
+) -> Callable[[Setting], Forecaster]:
+    """Forecasts of `steps` positions, by the changes that the lessons have or by one at a time."""
     x = _features(lessons.past, winding)
     centre, size = x.mean(0), x.std(0) + 1e-12
-    return (x - centre) / size, lambda past: (_features(past, winding) - centre) / size
-
-
-def _fit_linear(lessons: _Lessons, winding: np.ndarray) -> Callable[..., Forecaster]:
-    x, features = _standardised(lessons, winding)
     y = lessons.later.reshape(len(x), -1)
-    shift, shape = y.mean(0), lessons.later.shape[1:]
-    u, s, vt = np.linalg.svd(x, full_matrices=False)
-    projected = u.T @ (y - shift)
+    shift, shape, delays = y.mean(0), lessons.later.shape[1:], lessons.past.shape[1]
+    predictor = kind.fit((x - centre) / size, y - shift)
 
-    def fit(ridge: float) -> Forecaster:
-        weights = vt.T @ (projected * (s / (s**2 + ridge * len(x)))[:, None])
-        return lambda past: (
-            past[:, -1:] + (features(past) @ weights + shift).reshape(len(past), *shape)
-        )
+    def fit(setting: Setting) -> Forecaster:
+        predict = predictor(*setting)
+
+        def forecast(past: np.ndarray) -> np.ndarray:
+            past = past[:, -delays:]
+            change = predict((_features(past, winding) - centre) / size) + shift
+            return past[:, -1:] + change.reshape(len(past), *shape)
+
+        return forecast if shape[0] == steps else _iterated(forecast, steps)
 
     return fit
 
 
-def _fit_kernel(lessons: _Lessons, winding: np.ndarray) -> Callable[..., Forecaster]:
-    x, features = _standardised(lessons, winding)
-    y = lessons.later.reshape(len(x), -1)
-    shift, shape = y.mean(0), lessons.later.shape[1:]
+def _linear(x: np.ndarray, y: np.ndarray) -> Callable[..., Predictor]:
+    u, s, vt = np.linalg.svd(x, full_matrices=False)
+    projected = u.T @ y
+
+    def fit(ridge: float) -> Predictor:
+        weights = vt.T @ (projected * (s / (s**2 + ridge * len(x)))[:, None])
+        return lambda new: new @ weights
+
+    return fit
+
+
+def _kernel(x: np.ndarray, y: np.ndarray) -> Callable[..., Predictor]:
     squares = _squares(x, x)
     typical = float(np.median(squares[:: max(1, len(x) // 200)]))
 
-    def fit(width: float, ridge: float) -> Forecaster:
+    def fit(width: float, ridge: float) -> Predictor:
         bandwidth = 2 * width**2 * typical
         kernel = np.exp(-squares / bandwidth)
         kernel[np.diag_indices(len(x))] += ridge
         try:
-            weights = cho_solve(cho_factor(kernel, overwrite_a=True), y - shift)
+            weights = cho_solve(cho_factor(kernel, overwrite_a=True), y)
         except np.linalg.LinAlgError:  # rounding: the ridge is too small for this width
             weights = np.full_like(y, np.nan)
-        return lambda past: (
-            past[:, -1:]
-            + (np.exp(-_squares(features(past), x) / bandwidth) @ weights + shift).reshape(
-                len(past), *shape
-            )
-        )
+        return lambda new: np.exp(-_squares(new, x) / bandwidth) @ weights
 
     return fit
 
 
-def _fit_nearest(lessons: _Lessons, winding: np.ndarray) -> Callable[..., Forecaster]:
-    x, features = _standardised(lessons, winding)
-
-    def fit(count: int) -> Forecaster:
-        def forecast(past: np.ndarray) -> np.ndarray:
-            near = np.argsort(_squares(features(past), x), axis=1)[:, :count]
-            return past[:, -1:] + lessons.later[near].mean(1)
-
-        return forecast
+def _nearest(x: np.ndarray, y: np.ndarray) -> Callable[..., Predictor]:
+    def fit(count: int) -> Predictor:
+        return lambda new: y[np.argsort(_squares(new, x), axis=1)[:, :count]].mean(1)
 
     return fit
 
 
-_FIT = {"linear": _fit_linear, "kernel ridge": _fit_kernel, "nearest window": _fit_nearest}
-_SETTINGS: dict[str, list[tuple[float | int, ...]]] = {
-    "linear": [(x,) for x in RIDGES],
-    "kernel ridge": list(itertools.product(WIDTHS, RIDGES)),
-    "nearest window": [(x,) for x in NEIGHBOURS],
-}
+@final
+@dataclasses.dataclass(frozen=True)
+class _Kind:
+    """A rival, and the settings of which validation chooses one."""
+
+    name: str
+    fit: Callable[[np.ndarray, np.ndarray], Callable[..., Predictor]]
+    """From standardised features (n, f) and centred changes (n, H·d)."""
+    delays: tuple[int, ...]
+    """Positions that it sees."""
+    settings: Mapping[str, tuple[float | int, ...]]
+
+    def words(self, setting: Setting) -> str:
+        named = zip(self.settings, setting, strict=True)
+        return ", ".join(f"{name} {value:g}" for name, value in named)
+
+
+KINDS = (
+    _Kind("linear", _linear, (4, 8, 16, 24, 32), {"ridge": RIDGES}),
+    _Kind("kernel ridge", _kernel, (8, 12, 16), {"width": WIDTHS, "ridge": RIDGES}),
+    _Kind("nearest window", _nearest, (4, 8, 16), {"nearest": NEIGHBOURS}),
+)
 
 
 def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Squared distances of all rows."""
     return np.maximum((a**2).sum(1)[:, None] + (b**2).sum(1) - 2 * a @ b.T, 0.0)
-
-
-def _last(forecast: Forecaster, delays: int) -> Forecaster:
-    return lambda past: forecast(past[:, -delays:])
 
 
 def _iterated(forecast: Forecaster, steps: int) -> Forecaster:
@@ -293,7 +295,7 @@ def _joined(
 def _filled(data: Trajectories) -> np.ndarray:
     """Positions with lost ones bridged by straight lines, or by the last known position."""
     q = data.q.copy()
-    known = np.asarray(data.known) & np.isfinite(data.q).all(-1)
+    known = data.has_known_q
     for i in range(len(q)):
         rows = np.flatnonzero(known[i])
         for k in range(q.shape[2]):
@@ -309,8 +311,7 @@ def _winding(train: Trajectories) -> np.ndarray:
 
 def _zero(train: Trajectories) -> np.ndarray:
     """(d,) the middle of each angle on the circle."""
-    known = train.q[np.asarray(train.known) & np.isfinite(train.q).all(-1)]
-    return np.angle(np.exp(1j * known).mean(0))
+    return np.angle(np.exp(1j * train.q[train.has_known_q]).mean(0))
 
 
 def _aligned(
@@ -325,7 +326,7 @@ def _aligned(
     return q - shift, shift
 
 
-def _wrapped(error: np.ndarray, angles: tuple[bool, ...]) -> np.ndarray:
+def wrapped(error: np.ndarray, angles: tuple[bool, ...]) -> np.ndarray:
     """Errors of angles within half a turn."""
     finite = np.where(np.isfinite(error), error, 0.0)
     return error - np.where(angles, TURN * np.round(finite / TURN), 0.0)

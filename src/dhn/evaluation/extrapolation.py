@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from dhn.blocks import window_starts
 from dhn.errors import UserError
+from dhn.estimator.answers import extended
 from dhn.trajectories.container import Trajectories
 
 
@@ -19,7 +20,7 @@ def persistence(observed: Trajectories, steps: int) -> Trajectories:
         return np.repeat(x[:, -1:], steps, axis=1)
 
     momenta = None if observed.momenta is None else repeat(observed.momenta)
-    return extended(observed, repeat(observed.q), momenta)
+    return continued(observed, repeat(observed.q), momenta)
 
 
 @final
@@ -51,7 +52,7 @@ class LinearDMD:
         """One model for each penalty, from one factorisation of the windows."""
         q, momenta = _states(train)
         x = np.concatenate([q, momenta], axis=-1)
-        known = np.asarray(train.known & np.isfinite(x).all(-1))
+        known = train.complete
         starts = window_starts(known, delays + 1)
         mean, scale = x[known].mean(0), x[known].std(0)
         scale = np.where(scale > 1e-12 * np.abs(x[known]).max(0), scale, 1.0)
@@ -89,30 +90,21 @@ class LinearDMD:
             past = np.concatenate([new[:, None], past[:, :-1]], axis=1)
             found.append(new)
         ahead = np.stack(found, axis=1) * self.scale + self.mean
-        return extended(observed, *np.split(ahead, 2, axis=-1))
+        return continued(observed, *np.split(ahead, 2, axis=-1))
 
 
-def extended(
+def continued(
     observed: Trajectories,
     q: Float[np.ndarray, "n steps d"],
     momenta: Float[np.ndarray, "n steps d"] | None,
 ) -> Trajectories:
     """The observed states followed by predicted ones, which are not known, on the same grid."""
-    steps, h = q.shape[1], observed.usual_step
-    later = observed.t[..., -1:] + h * np.arange(1, steps + 1)
-    name, other = ("p", "v") if observed.p is not None else ("v", "p")
-    joined = None
+    parts = {"q": (observed.q, q)}
     if momenta is not None:
-        joined = np.concatenate([getattr(observed, name), momenta], axis=1)
-    return observed.replace(
-        q=np.concatenate([observed.q, q], axis=1),
-        t=np.concatenate([observed.t, later], axis=-1),
-        known=np.concatenate([observed.known, np.zeros(q.shape[:2], bool)], axis=1),
-        noise=observed.typical_noise,
-        q_quantiles={},
-        p_quantiles={},
-        **{name: joined, other: None},
-    )
+        parts["v" if observed.p is None else "p"] = (observed.momenta, momenta)
+    joined = {name: np.concatenate(x, axis=1) for name, x in parts.items()}
+    asked = extended(observed, q.shape[1], observed.usual_step)
+    return asked.replace(**{"p": None, "v": None, "noise": observed.typical_noise, **joined})
 
 
 def _states(data: Trajectories) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.systems import get_system
+from dhn.systems import System, get_system
 from dhn.trajectories.container import Trajectories
 
 NORMAL_ANGLE = np.pi / 2
@@ -82,20 +82,28 @@ def units_of(pieces: Iterable[Trajectories]) -> np.ndarray:
     return np.where(angles, NORMAL_ANGLE, np.where(spread > 0, spread, 1.0))
 
 
+def known_system(
+    name: str | None, params: Mapping[str, np.ndarray]
+) -> tuple[System, dict[str, np.ndarray]] | None:
+    """The system of that name and its parameters (n,), if it and all of them are known."""
+    try:
+        system = None if name is None else get_system(name)
+    except UserError:  # made by a system from user code, which the file can only name
+        return None
+    if system is None or not set(system.params) <= set(params):
+        return None
+    return system, {key: np.asarray(params[key]) for key in system.params}
+
+
 def energy_function(
     name: str | None, params: Mapping[str, np.ndarray]
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
     """Energies (n, T) of states q, p (n, T, d), if the system and all its parameters are known."""
-    if name is None:
+    found = known_system(name, params)
+    if found is None:
         return None
-    try:
-        system = get_system(name)
-    except UserError:
-        return None
-    if not set(system.params) <= set(params):
-        return None
-    columns = {key: np.asarray(params[key])[:, None] for key in system.params}
-    return lambda q, p: np.asarray(system.energy(q, p, columns))
+    system, values = found
+    return lambda q, p: np.asarray(system.energy(q, p, values))
 
 
 def energy(data: Trajectories, params: dict[str, np.ndarray] | None = None) -> np.ndarray | None:
@@ -177,6 +185,12 @@ def _of_each(scaled: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return np.nanmean(scaled[:, steps], axis=(1, 2))
 
 
+def comparable(prediction: Trajectories, truth: Trajectories) -> np.ndarray:
+    """(n, T) the states that the prediction was not given and of which the truth is known."""
+    length = min(prediction.states, truth.states)
+    return ~np.asarray(prediction.known)[:, :length] & truth.has_known_q[:, :length]
+
+
 def _squares(
     prediction: Trajectories, truth: Trajectories
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -186,18 +200,13 @@ def _squares(
             f"prediction and truth must be the same trajectories; got shapes "
             f"{prediction.q.shape} and {truth.q.shape}."
         )
-    length = min(prediction.q.shape[1], truth.q.shape[1])
-    predicted = ~np.asarray(prediction.known)[:, :length]
-    valid = predicted & truth.has_known_q[:, :length]
+    valid = comparable(prediction, truth)
+    length = valid.shape[1]
     steps = np.flatnonzero(valid.any(0))
     if not len(steps):
         raise UserError("nothing to compare: no predicted state has a known truth.")
     square = _square(prediction.q[:, :length] - truth.q[:, :length], valid[..., None])
     return steps, valid, square
-
-
-def _average(pairs: Sequence[tuple[float, int]]) -> float:
-    return sum(value * weight for value, weight in pairs) / sum(weight for _, weight in pairs)
 
 
 def joined(parts: Sequence[Metrics]) -> Metrics:
@@ -224,7 +233,7 @@ def joined(parts: Sequence[Metrics]) -> Metrics:
         return total / compared
 
     changes = [x.energy_changes for x in parts if x.energy_changes is not None]
-    scales = [(x.energy_scale, len(x.per_trajectory)) for x in parts if x.energy_scale is not None]
+    scales = [x.energy_scale for x in parts if x.energy_scale is not None]
     mse, normalised = mean("mse"), mean("mse_normalised")
     assert mse is not None and normalised is not None
     return Metrics(
@@ -234,6 +243,8 @@ def joined(parts: Sequence[Metrics]) -> Metrics:
         per_trajectory=np.concatenate([x.per_trajectory for x in parts]),
         energy_mse=mean("energy_mse"),
         energy_changes=np.concatenate(changes) if len(changes) == len(parts) else None,
-        energy_scale=_average(scales) if len(scales) == len(parts) else None,
+        energy_scale=float(np.average(scales, weights=[len(x.per_trajectory) for x in parts]))
+        if len(scales) == len(parts)
+        else None,
         compared=compared,
     )

@@ -230,12 +230,8 @@ class Lead:
 
 def lead(own: Metrics, other: Metrics) -> Lead:
     """Compare mean squared errors position by position."""
-    better = _common(own.mse_normalised, other.mse_normalised)
+    a, b = own.mse_normalised, other.mse_normalised
+    better = (a < b) | (np.isfinite(a) & ~np.isfinite(b))  # a number beats one that has diverged
     edges = np.flatnonzero(np.diff(np.concatenate([[False], ~better, [False]]).astype(int)))
     stretches = tuple((int(a) + 1, int(b)) for a, b in edges.reshape(-1, 2))
     return Lead(len(better), stretches)
-
-
-def _common(own: Float[np.ndarray, " h"], other: Float[np.ndarray, " h"]) -> np.ndarray:
-    """Whether the own error is the smaller; a number beats a forecast that has none left."""
-    return np.asarray((own < other) | (np.isfinite(own) & ~np.isfinite(other)))

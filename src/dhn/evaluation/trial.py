@@ -10,6 +10,7 @@ from dhn.errors import UserError
 from dhn.estimator.answers import AbstractAnswers, hidden, keep_known
 from dhn.estimator.learning import OBSERVED
 from dhn.evaluation.blocks import BlockDiagnostics, diagnose
+from dhn.evaluation.delays import wrapped
 from dhn.evaluation.metrics import Metrics, compare
 from dhn.evaluation.rivals import Rival, held_windows, rivals
 from dhn.mechanics.history import with_history
@@ -92,8 +93,7 @@ class Trial:
         """(n, H, d) forecast minus truth, and (n, T, d) the truth; NaN where nothing was known."""
         truth = np.where(self.truth.known_q, self.truth.q, np.nan)
         error = self.prediction.q[:, self.observe :] - truth[:, self.observe :]
-        turns = 2 * np.pi * np.round(np.nan_to_num(error) / (2 * np.pi))
-        return error - np.where(self.truth.angles, turns, 0.0), truth
+        return wrapped(error, self.truth.angles), truth
 
     def valid_until(self) -> dict[str, Any] | None:
         """Until when the bands promise a valid forecast, and until when it was; None without bands.

@@ -2,19 +2,16 @@
 
 import numpy as np
 
+from dhn.evaluation.metrics import comparable
 from dhn.trajectories.container import Trajectories
 
 BANDS = {"50 %": (0.25, 0.75), "90 %": (0.05, 0.95)}
 
 
-def _predicted(prediction: Trajectories, truth: Trajectories) -> tuple[int, np.ndarray]:
-    length = min(prediction.q.shape[1], truth.q.shape[1])
-    return length, ~np.asarray(prediction.known)[:, :length] & truth.has_known_q[:, :length]
-
-
 def coverage(prediction: Trajectories, truth: Trajectories) -> dict[str, float]:
     """Share of predicted coordinates whose truth lies inside each band."""
-    length, valid = _predicted(prediction, truth)
+    valid = comparable(prediction, truth)
+    length = valid.shape[1]
     q = truth.q[:, :length]
     found = {}
     for name, (low, high) in BANDS.items():
@@ -26,7 +23,8 @@ def coverage(prediction: Trajectories, truth: Trajectories) -> dict[str, float]:
 
 def crps(prediction: Trajectories, truth: Trajectories) -> float:
     """Continuous ranked probability score from the quantiles: twice the mean pinball loss."""
-    length, valid = _predicted(prediction, truth)
+    valid = comparable(prediction, truth)
+    length = valid.shape[1]
     q = truth.q[:, :length]
     losses = []
     for level, quantile in prediction.q_quantiles.items():

@@ -33,8 +33,7 @@ def export_region(data: Trajectories, scaler: Scaler) -> dict[str, Any]:
     `radius`, a distance in scaled units.
     """
     momenta = _momenta(data)
-    usable = data.known & np.isfinite(data.q).all(-1) & np.isfinite(momenta).all(-1)
-    q, p = data.q[usable], momenta[usable]
+    q, p = data.q[data.complete], momenta[data.complete]
     q = np.where(data.angles, (q + np.pi) % (2 * np.pi) - np.pi, q)
     if len(q) < 2:
         raise UserError(f"the explorer needs at least 2 known states of data; got {len(q)}.")
@@ -54,6 +53,7 @@ def _momenta(data: Trajectories) -> np.ndarray:
 
 def shown(data: Trajectories) -> tuple[Trajectories, int]:
     """The trajectories that the page offers, and how many of their first states fit the code."""
+    _momenta(data)  # before codes are fitted
     rows = np.unique(np.linspace(0, len(data) - 1, MOST_RUNS).astype(int))
     chosen = data[rows, :MOST_STATES]
     return chosen, max(2, min(OBSERVED, chosen.states // 2))

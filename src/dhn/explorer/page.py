@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from dhn.errors import UserError
 from dhn.estimator import AbstractNetworkAnswers
 from dhn.explorer.data import examples, export_region, export_runs, shown
 from dhn.explorer.export import export_model
@@ -101,8 +100,6 @@ def write_explorer(
 def _fitted(model: AbstractNetworkAnswers, data: Trajectories) -> tuple[Trajectories, np.ndarray]:
     """Trajectories that the page offers, with codes fitted to their first states."""
     chosen, observed = shown(data)
-    if chosen.momenta is None:
-        raise UserError("the explorer needs momenta p or velocities v; these data have neither.")
     return chosen, model.encode(chosen[:, :observed])
 
 

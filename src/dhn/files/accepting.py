@@ -13,6 +13,7 @@ from dhn.errors import UserError
 from dhn.files.arrays import from_arrays, parse_header
 from dhn.files.files import field_names, read
 from dhn.files.roles import Roles
+from dhn.files.source import AbstractSource
 from dhn.files.stored import StoredTrajectories
 from dhn.files.table import Table, from_table, own_roles
 from dhn.trajectories.container import Trajectories
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     TrajectoriesLike = (
         Trajectories
-        | StoredTrajectories
+        | AbstractSource
         | Sequence[Trajectories]
         | Mapping[str, Any]
         | str
@@ -54,6 +55,8 @@ def as_trajectories(data: TrajectoriesLike) -> Trajectories:
         return data
     if isinstance(data, StoredTrajectories):
         return data.read()
+    if isinstance(data, AbstractSource):
+        return data.rows(0, len(data))
     if isinstance(data, str | os.PathLike):
         return read(data)
     if isinstance(data, Mapping):

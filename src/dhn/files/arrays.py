@@ -127,6 +127,13 @@ def own_sizes(header: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return sizes
 
 
+def trajectory_axis(name: str, ndim: int) -> int | None:
+    """Which axis of an array with so many axes counts trajectories; None if all share it."""
+    if (name, ndim) in (("t", 1), ("noise", 2)):
+        return None
+    return 1 if name in ("q_quantiles", "p_quantiles") else 0
+
+
 def own_fields(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The fields of `Trajectories` from a header and the arrays of `own_sizes`."""
     fields: dict[str, Any] = dict(arrays)

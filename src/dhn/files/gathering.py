@@ -15,12 +15,11 @@ import numpy as np
 
 from dhn.checks import as_path
 from dhn.errors import UserError
-from dhn.files.arrays import HEADER, own_sizes
+from dhn.files.arrays import HEADER, own_sizes, trajectory_axis
 from dhn.files.atomic import atomic_path
 from dhn.files.files import cleaned, format_of, write
-from dhn.files.pieces import LEVELS_FIRST, SHARED
 from dhn.trajectories.container import Trajectories
-from dhn.trajectories.contents import BLOCK, digest_blocks, header_dict, number_arrays
+from dhn.trajectories.contents import BLOCK, digest_blocks, header_dict, header_text, number_arrays
 
 Shape = tuple[int, ...]
 
@@ -76,7 +75,7 @@ class _Gathered:
         self.sizes = {name: own_sizes(self.header)[name] for name in number_arrays(first)}
         self.files: dict[str, list[IO[bytes]]] = {}
         for name, size in self.sizes.items():
-            number = size[0] if name in LEVELS_FIRST else 1
+            number = size[0] if trajectory_axis(name, len(size)) == 1 else 1
             made = (tempfile.TemporaryFile(dir=folder) for _ in range(number))  # noqa: SIM115
             self.files[name] = [stack.enter_context(file) for file in made]
             for file in self.files[name]:
@@ -99,9 +98,9 @@ class _Gathered:
         if begun and piece.code_group:
             self.header["code_group"] += piece.code_group
         for name, array in number_arrays(piece).items():
-            shared = array.ndim == (2 if name in SHARED else 1)
-            if not (begun and shared):
-                levels = array if name in LEVELS_FIRST else [array]
+            axis = trajectory_axis(name, array.ndim)
+            if not (begun and axis is None):
+                levels = array if axis == 1 else [array]
                 for file, values in zip(self.files[name], levels, strict=True):
                     file.write(np.ascontiguousarray(values, _kind(name)).tobytes())
 
@@ -113,7 +112,8 @@ class _Gathered:
 
     def whole_header(self) -> bytes:
         parts = {name: (size, self.blocks(name)) for name, size in self.sizes.items()}
-        return json.dumps(self.header | {"sha256": digest_blocks(self.header, parts)}).encode()
+        sha256 = digest_blocks([header_text(self.header)], parts)
+        return json.dumps(self.header | {"sha256": sha256}).encode()
 
 
 def _kind(name: str) -> np.dtype:

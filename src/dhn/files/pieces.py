@@ -1,6 +1,5 @@
 """The trajectories of a file, a few at a time, so that memory does not grow with their number."""
 
-import abc
 import contextlib
 import math
 import zipfile
@@ -12,80 +11,14 @@ import numpy as np
 
 from dhn.errors import UserError
 from dhn.files import stored
-from dhn.files.arrays import HEADER, own_fields, own_header, own_sizes
+from dhn.files.arrays import HEADER, own_fields, own_header, own_sizes, trajectory_axis
 from dhn.files.files import read, upgraded
-from dhn.files.stored import StoredTrajectories
+from dhn.files.source import AbstractSource, InMemory
 from dhn.trajectories.container import Trajectories
-from dhn.trajectories.contents import BLOCK, digest_blocks
+from dhn.trajectories.contents import BLOCK, digest_blocks, header_text
 
-LEVELS_FIRST = ("q_quantiles", "p_quantiles")
-"""Arrays whose second axis counts trajectories; it is the first of all others."""
-SHARED = ("noise",)
-"""Arrays that have no axis that counts trajectories if they have two axes."""
 _ZIP_LOCAL = 30
 """Bytes of a local header of a .zip before its name and extra field."""
-
-
-class AbstractSource(abc.ABC):
-    """Trajectories that are read by rows."""
-
-    count: int
-    """Number of trajectories."""
-    states: int
-    """Number of states of each, padding included."""
-    dim: int
-    """Number of coordinates."""
-
-    def __len__(self) -> int:
-        return self.count
-
-    @abc.abstractmethod
-    def rows(self, first: int, stop: int) -> Trajectories:
-        """The trajectories from number `first` up to, but not including, `stop`.
-
-        Arguments:
-            first: At least 0.
-            stop: At most the number of trajectories.
-
-        Returns:
-            These trajectories, with their own ids.
-        """
-
-    def pieces(self, size: int) -> Iterator[Trajectories]:
-        """All trajectories in order, `size` at a time.
-
-        Arguments:
-            size: Trajectories a piece; the last one may have fewer.
-
-        Returns:
-            The pieces, each read when it is asked for.
-        """
-        for first in range(0, len(self), size):
-            yield self.rows(first, min(first + size, len(self)))
-
-
-@final
-class InMemory(AbstractSource):
-    """Trajectories that are in memory already."""
-
-    def __init__(self, data: Trajectories):
-        self.data = data
-        self.count, self.states, self.dim = len(data), data.states, data.dim
-
-    def rows(self, first: int, stop: int) -> Trajectories:
-        return self.data[first:stop]
-
-
-@final
-class OnDisk(AbstractSource):
-    """Trajectories in a .zarr folder."""
-
-    def __init__(self, stored: StoredTrajectories):
-        self.stored = stored
-        self.count, self.states, self.dim = len(stored), stored.states, stored.dim
-
-    def rows(self, first: int, stop: int) -> Trajectories:
-        return self.stored[first:stop]
 
 
 @contextlib.contextmanager
@@ -104,7 +37,7 @@ def open_pieces(path: Path, verify: bool = True) -> Iterator[AbstractSource]:
         A context that gives the source.
     """
     with contextlib.ExitStack() as stack:
-        source = OnDisk(stored.open(path)) if stored.is_store(path) else None
+        source = stored.open(path) if stored.is_store(path) else None
         if path.suffix.lower() == ".npz" and path.is_file():  # opening a pipe would wait for ever
             # Whatever is wrong with the file, `read` has the words for it.
             with contextlib.suppress(Exception):
@@ -129,7 +62,7 @@ class _Stored(AbstractSource):
                 raise ValueError(name)
             parts[name] = (size, arrays[name].blocks())
         stated = self._header.pop("sha256", None)
-        if verify and stated != digest_blocks(self._header, parts):
+        if verify and stated != digest_blocks([header_text(self._header)], parts):
             raise ValueError("checksum")
         self._names = tuple(sizes)
 
@@ -148,9 +81,10 @@ class _Stored(AbstractSource):
 
     def _part(self, name: str, first: int, stop: int) -> np.ndarray:
         array = self._arrays[name]
-        if len(array.shape) == (2 if name in SHARED else 1):
+        axis = trajectory_axis(name, len(array.shape))
+        if axis is None:
             return array.all()
-        if name not in LEVELS_FIRST:
+        if axis == 0:
             return array.rows(None, first, stop)
         return np.stack([array.rows(level, first, stop) for level in range(array.shape[0])])
 

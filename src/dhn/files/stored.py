@@ -7,7 +7,6 @@ one is noticed. The arrays are not compressed: measured or simulated doubles har
 training reads them all the time.
 """
 
-import hashlib
 import itertools
 import json
 import math
@@ -15,35 +14,25 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, final
 
 import numpy as np
 
 from dhn.checks import as_path, from_json, sequence, whole
 from dhn.errors import UserError
-from dhn.files.arrays import HEADER, own_fields, own_sizes, parse_header
+from dhn.files.arrays import HEADER, own_fields, own_sizes, parse_header, trajectory_axis
+from dhn.files.source import PIECE, AbstractSource
 from dhn.memory import check_memory
 from dhn.trajectories.container import Trajectories
+from dhn.trajectories.contents import digest_blocks, header_text
+from dhn.trajectories.frames import optional
 from dhn.trajectories.labels import unique
 
 ENDING = ".zarr"
 CHUNK = 256
 """Trajectories of a chunk: about 0.5 MB of 129 states with two coordinates."""
-PIECE = 4096
-"""Trajectories held in memory at a time."""
-QUANTILES = ("q_quantiles", "p_quantiles")
 COMPLETE = "complete"
 """Key of headers of folders that hold every chunk; older ones leave out chunks of zeros."""
-
-
-def zarr_module() -> ModuleType:
-    """Zarr, or a `UserError` that names the extra."""
-    try:
-        import zarr
-    except ImportError:
-        raise UserError('.zarr folders need an extra: pip install "dhn[zarr]".') from None
-    return zarr
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:
@@ -75,7 +64,7 @@ def open(path: str | os.PathLike[str]) -> "StoredTrajectories":
             f"{path}: only {ENDING} folders are read in pieces; convert the file: "
             f"dhn convert {path} {path.stem}{ENDING}"
         )
-    zarr = zarr_module()
+    zarr = optional("zarr")
     if not path.is_dir():
         raise UserError(f"there is no folder {path}; check its name.")
     try:
@@ -95,7 +84,7 @@ def open(path: str | os.PathLike[str]) -> "StoredTrajectories":
 
 
 @final
-class StoredTrajectories:
+class StoredTrajectories(AbstractSource):
     """Trajectories in a Zarr folder. Only what is asked for is read."""
 
     def __init__(self, path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]):
@@ -110,26 +99,14 @@ class StoredTrajectories:
             plain = array.dtype.kind in "fb" or (name == "ids" and array.dtype == np.uint8)
             if tuple(array.shape) != tuple(sizes[name]) or not plain or 0 in array.chunks:
                 raise ValueError(f"its array {name!r} should have shape {sizes[name]}")
-        self._shape = tuple(header["shape"])
+        self.count, self.states, self.dim = (int(x) for x in header["shape"])
         self.names, self.angles = tuple(header["names"]), tuple(header["angles"])
         self.params: tuple[str, ...] = tuple(header["params"])
         self.system: str | None = header["system"]
         self.units, self.meta = dict(header["units"]), dict(header["meta"])
-        shared = [x for x in self._arrays if is_shared(x, self.header)]
+        self._axes = {k: trajectory_axis(k, x.ndim) for k, x in self._arrays.items()}
+        shared = [name for name, axis in self._axes.items() if axis is None]
         self._fixed = {name: self._get(name) for name in shared}
-
-    def __len__(self) -> int:
-        return self._shape[0]
-
-    @property
-    def states(self) -> int:
-        """Number of states `T`, padding included."""
-        return self._shape[1]
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates `d`."""
-        return self._shape[2]
 
     @property
     def chunk(self) -> int:
@@ -146,7 +123,10 @@ class StoredTrajectories:
             raise UserError("trajectories on disk are read by slices, such as stored[0:1000].")
         if first >= last:
             raise UserError(f"no trajectories in {rows}; there are {len(self)}.")
-        return self.spans([(first, last)])
+        return self.rows(first, last)
+
+    def rows(self, first: int, stop: int) -> Trajectories:
+        return self.spans([(first, stop)])
 
     def chunks(self, numbers: Sequence[int]) -> Trajectories:
         """The trajectories of these chunks, one chunk after the other.
@@ -180,8 +160,8 @@ class StoredTrajectories:
             raise UserError("no trajectories are named; name one span at least.")
         fields = dict(self._fixed)
         for name in self._arrays.keys() - self._fixed.keys() - {"ids"}:
-            axis = 1 if name in QUANTILES else 0
             found = [self._get(name, part) for part in parts]
+            axis = self._axes[name] or 0
             fields[name] = found[0] if len(found) == 1 else np.concatenate(found, axis)
         ids = unique([x for part in parts for x in self._ids(*part)])
         return Trajectories(
@@ -197,18 +177,6 @@ class StoredTrajectories:
                 f"{self.path}: its labels are no text in UTF-8; it is damaged, write it anew."
             ) from error
 
-    def pieces(self, size: int = PIECE) -> Iterator[Trajectories]:
-        """All trajectories in order, `size` at a time.
-
-        Arguments:
-            size: Trajectories of a piece.
-
-        Returns:
-            The pieces, each read when it is asked for.
-        """
-        for first in range(0, len(self), whole("size", size)):
-            yield self[first : first + size]
-
     def read(self) -> Trajectories:
         """All of them in memory; a `UserError` if they do not fit."""
         count = sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in self._arrays.values())
@@ -217,20 +185,19 @@ class StoredTrajectories:
 
     def fingerprint(self) -> str:
         """`Trajectories.fingerprint` of the whole, computed chunk by chunk."""
-        own = {"shape": list(self._shape), "ids": [], "meta": None}
-        # A million labels are not held together, so the header's text is written around them.
-        before, after = json.dumps(self.header | own, sort_keys=True).split('"ids": []')
-        sha = hashlib.sha256(f'{before}"ids": ['.encode())
+        names = sorted(self._arrays.keys() - {"ids"})
+        parts = {name: (tuple(self._arrays[name].shape), self._blocks(name)) for name in names}
+        return digest_blocks(self._header_text(), parts)
+
+    def _header_text(self) -> Iterator[str]:
+        """A million labels are not held together, so the text is written around them."""
+        own = {"shape": [self.count, self.states, self.dim], "ids": [], "meta": None}
+        before, after = header_text(self.header | own).split('"ids": []')
+        yield f'{before}"ids": ['
         for first in range(0, len(self), PIECE):
-            text = json.dumps(self._ids(first, first + PIECE))[1:-1]
-            sha.update(((", " if first else "") + text).encode())
-        sha.update(f"]{after}".encode())
-        for name in sorted(self._arrays.keys() - {"ids"}):
-            sha.update(f"{name}{tuple(self._arrays[name].shape)}".encode())
-            for part in self._blocks(name):
-                clean = np.where(np.isnan(part), np.nan, part).astype("<f8")
-                sha.update(np.ascontiguousarray(clean).tobytes())
-        return sha.hexdigest()
+            labels = json.dumps(self._ids(first, first + PIECE))[1:-1]
+            yield f", {labels}" if first else labels
+        yield f"]{after}"
 
     def _blocks(self, name: str) -> Iterator[np.ndarray]:
         """The parts of an array whose bytes, one after the other, are those of the whole."""
@@ -238,7 +205,7 @@ class StoredTrajectories:
             yield self._fixed[name]
             return
         size = max(self.chunk, PIECE // self.chunk * self.chunk)
-        levels = range(self._arrays[name].shape[0]) if name in QUANTILES else (None,)
+        levels = range(self._arrays[name].shape[0]) if self._axes[name] == 1 else (None,)
         for level in levels:
             for first in range(0, len(self), size):
                 yield self._get(name, (first, min(first + size, len(self))), level)
@@ -249,7 +216,7 @@ class StoredTrajectories:
         """The numbers of the trajectories `rows`, first and last + 1; of a shared array, all."""
         try:
             self._find_chunks(name, rows)
-            index = ... if rows is None else rows_of_array(name, *rows)
+            index = ... if rows is None else rows_of_array(self._axes[name] or 0, *rows)
             return np.asarray(self._arrays[name][index if level is None else (level, slice(*rows))])
         except Exception as error:  # Zarr reports damage by many kinds of exceptions
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -265,7 +232,7 @@ class StoredTrajectories:
         array = self._arrays[name]
         places = [range(math.ceil(n / c)) for n, c in zip(array.shape, array.chunks, strict=True)]
         if rows is not None:
-            axis = 1 if name in QUANTILES else 0
+            axis = self._axes[name] or 0
             size = array.chunks[axis]
             places[axis] = range(rows[0] // size, math.ceil(rows[1] / size))
         for place in itertools.product(*places):
@@ -274,18 +241,12 @@ class StoredTrajectories:
                 raise FileNotFoundError(f"its chunk {key} is lost")
 
     def __repr__(self) -> str:
-        n, states, d = self._shape
-        return f"StoredTrajectories({self.path}: {n} of {states} states, {d} coordinates)"
+        return (
+            f"StoredTrajectories({self.path}: {self.count} of {self.states} states, "
+            f"{self.dim} coordinates)"
+        )
 
 
-def is_shared(name: str, header: Mapping[str, Any]) -> bool:
-    """Whether it is an array that all trajectories share: times, or noise of each coordinate."""
-    if name == "noise":
-        return not header.get("each_noise", False)
-    return name == "t" and bool(header["shared_time"])
-
-
-def rows_of_array(name: str, first: int, last: int) -> Any:
-    """The index of these trajectories."""
-    rows = slice(first, last)
-    return (slice(None), rows) if name in QUANTILES else rows
+def rows_of_array(axis: int, first: int, last: int) -> tuple[slice, ...]:
+    """The index of these trajectories, which this axis counts."""
+    return (*(slice(None),) * axis, slice(first, last))

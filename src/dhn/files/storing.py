@@ -11,21 +11,13 @@ import numpy as np
 
 from dhn.checks import as_path
 from dhn.errors import UserError
-from dhn.files.arrays import HEADER
+from dhn.files.arrays import HEADER, trajectory_axis
 from dhn.files.atomic import beside
-from dhn.files.stored import (
-    CHUNK,
-    COMPLETE,
-    ENDING,
-    PIECE,
-    QUANTILES,
-    is_own,
-    is_shared,
-    rows_of_array,
-    zarr_module,
-)
+from dhn.files.source import PIECE
+from dhn.files.stored import CHUNK, COMPLETE, ENDING, is_own, rows_of_array
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.contents import header_dict, number_arrays
+from dhn.trajectories.frames import optional
 
 ID_BYTES = 16  # of most labels; longer ones widen the array
 FIELDS = ("layout", "fields", "shared_time", "names", "angles", "units", "system", "params")
@@ -37,7 +29,7 @@ class Store:
     """A Zarr folder that is being written, piece after piece."""
 
     def __init__(self, folder: Path, chunk: int):
-        self._group = zarr_module().create_group(folder)
+        self._group = optional("zarr").create_group(folder)
         self._chunk, self.count = chunk, 0
         self._header: dict[str, Any] = {}
         self._arrays: dict[str, Any] = {}
@@ -73,10 +65,11 @@ class Store:
             self._arrays["ids"][:, old:] = 0
         last = self.count + len(data)
         for name, array in {**arrays, "ids": text}.items():
-            if not is_shared(name, self._header):
-                target, axis = self._arrays[name], name in QUANTILES
+            axis = trajectory_axis(name, array.ndim)
+            if axis is not None:
+                target = self._arrays[name]
                 target.resize((*target.shape[:axis], last, *target.shape[axis + 1 :]))
-                target[rows_of_array(name, self.count, last)] = array
+                target[rows_of_array(axis, self.count, last)] = array
         self.count = last
         kept = {k: x for k, x in self._header["meta"].items() if header["meta"].get(k) == x}
         self._header = self._header | {"meta": kept}
@@ -87,15 +80,14 @@ class Store:
         from zarr.codecs import Crc32cCodec
 
         shape, chunks = list(array.shape), list(array.shape)
-        shared = is_shared(name, self._header)
-        if not shared:
-            axis = 1 if name in QUANTILES else 0
+        axis = trajectory_axis(name, array.ndim)
+        if axis is not None:
             shape[axis], chunks[axis] = 0, self._chunk
         self._arrays[name] = self._group.create_array(
             name, shape=tuple(shape), chunks=tuple(max(x, 1) for x in chunks), dtype=array.dtype,
             compressors=(Crc32cCodec(),), config={"write_empty_chunks": True},
         )  # fmt: skip
-        if shared:
+        if axis is None:
             self._arrays[name][...] = array
 
     def _check(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -111,10 +103,10 @@ class Store:
                 f"coordinates; got {self._arrays['q'].shape[1:]} and then "
                 f"{tuple(header['shape'][1:])}."
             )
-        for name in arrays:
-            if not is_shared(name, self._header):
+        for name, array in arrays.items():
+            if trajectory_axis(name, array.ndim) is not None:
                 continue
-            if not np.array_equal(self._arrays[name][...], arrays[name], equal_nan=True):
+            if not np.array_equal(self._arrays[name][...], array, equal_nan=True):
                 what = "times" if name == "t" else "noise"
                 raise UserError(f"all trajectories of a {ENDING} folder have the same {what}.")
 
@@ -131,7 +123,7 @@ def writing(path: str | os.PathLike[str], chunk: int = CHUNK) -> Iterator[Store]
         A `Store`, for the block; nothing half-written remains after an error.
     """
     path = as_path(path)
-    zarr_module()
+    optional("zarr")
     if path.exists() and not is_own(path):
         raise UserError(f"{path} exists and holds no trajectories of dhn; name another folder.")
     if not path.parent.is_dir():

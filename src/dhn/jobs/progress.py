@@ -4,6 +4,8 @@ import sys
 import time
 from typing import final
 
+from dhn.reports.html import duration
+
 
 @final
 class View:
@@ -24,11 +26,6 @@ class View:
         self._ended += 1
         elapsed = time.monotonic() - self._start
         left = elapsed / self._ended * (self._total - self._ended)
-        times = f"{_duration(elapsed)}, {_duration(left)} left"
+        times = f"{duration(elapsed)}, {duration(left)} left"
         failed = "" if why is None else f" FAILED: {why}"
         self._print(f"[{self._ended}/{self._total}, {times}] {name}{failed}")
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"

@@ -1,6 +1,7 @@
 """Typed, frozen configurations of the models. Unknown keys fail; JSON round trips are exact."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 import pydantic
 
@@ -11,6 +12,12 @@ class Config(pydantic.BaseModel):
     """Base of every configuration: immutable, finite, and a misspelt key is an error."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def __repr_args__(self) -> Iterable[tuple[str, Any]]:
+        """What pydantic's `repr` shows: the fields that differ from their defaults."""
+        for name, field in type(self).model_fields.items():
+            if getattr(self, name) != field.default:
+                yield name, getattr(self, name)
 
     @property
     def sized(self) -> "Config":

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int, Key
 from dhn.blocks import StateBlock
 from dhn.errors import UserError
 from dhn.models.config import Config
+from dhn.models.networks.features import StateFeatures
 
 if TYPE_CHECKING:
     from dhn.models.stage import AbstractStage
@@ -66,6 +67,12 @@ class ModelContext:
             k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
         }
         return cls(**listed)
+
+    def features(self, angles: str) -> StateFeatures:
+        """What networks see of a state: angles as they are (`raw`) or as sine and cosine."""
+        periodic = [angle and angles == "periodic" for angle in self.angles]
+        pairs = zip(periodic, self.radian, strict=True)
+        return StateFeatures(tuple(unit if turns else None for turns, unit in pairs))
 
     def change(self, steps: int) -> float:
         """Typical change over so many grid steps, from the tabulated power of two below."""

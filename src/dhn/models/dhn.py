@@ -89,7 +89,42 @@ class DHNModel(AbstractForecaster):
     @classmethod
     def build(cls, config: DHNConfig, context: ModelContext, key: Key[Array, ""]) -> "DHNModel":
         """Fresh weights; `context` is what the data determine: dimension, time step and scale."""
-        return _build(config, context, key)
+
+        def network(key):
+            return build_network(
+                config.network,
+                block_size=config.block_size,
+                latent_size=config.latent_size,
+                denoising_steps=config.denoising_steps,
+                features=context.features(config.angles),
+                key=key,
+            )
+
+        stages = []
+        for spacing, stage_key in zip(
+            config.spacings, jr.split(key, len(config.spacings)), strict=True
+        ):
+            scale = context.change(max(config.stride, 1) * spacing)
+            unit = scale if config.units == "change" else 1.0
+            shared = {
+                "damping": (
+                    LearnedDamping(config.latent_size, context.time_step)
+                    if config.damping == "learned"
+                    else NoDamping()
+                ),
+                "spec": BlockSpec(config.block_size, config.stride, spacing * context.time_step),
+                "spacing": spacing,
+                "scale": scale,
+            }
+            keys = jr.split(stage_key)
+            right = RightHamiltonian(network(keys[0]), unit)
+            if config.linked:
+                stages.append(LinkedStage(right=right, **shared))
+            else:
+                left = LeftHamiltonian(network(keys[1]), unit)
+                stages.append(PairedStage(right=right, left=left, **shared))
+        # pyright takes Equinox's abstract variables for fields of the constructor.
+        return cls(stages=tuple(stages), config=config)  # pyright: ignore[reportCallIssue]
 
     @property
     def latent_size(self) -> int:
@@ -146,8 +181,6 @@ class DHNModel(AbstractForecaster):
         config, own = self.config, jr.fold_in(key, part)
         weights = {"equation": config.equation_weight, "denoising": config.denoising_weight}
         if config.denoising_weight == 0:
-            if "equation" not in self.loss_names:
-                return {}
             return {"equation": weights["equation"] * equation_loss(stage, window, z)}
         key_mask, key_level, key_noise = jr.split(own, 3)
         rows = window.q.shape[0]
@@ -218,48 +251,3 @@ def continue_straight(context: StateBlock, steps: int) -> StateBlock:
         return jnp.concatenate([x, x[:, -1:] + ahead * (x[:, -1:] - before)], axis=1)
 
     return jax.tree.map(extend, context)
-
-
-def _build(config: DHNConfig, context: ModelContext, key: Key[Array, ""]) -> DHNModel:
-    features = StateFeatures(
-        tuple(
-            unit if angle and config.angles == "periodic" else None
-            for angle, unit in zip(context.angles, context.radian, strict=True)
-        )
-    )
-
-    def network(key):
-        return build_network(
-            config.network,
-            block_size=config.block_size,
-            latent_size=config.latent_size,
-            denoising_steps=config.denoising_steps,
-            features=features,
-            key=key,
-        )
-
-    stages = []
-    for spacing, stage_key in zip(
-        config.spacings, jr.split(key, len(config.spacings)), strict=True
-    ):
-        scale = context.change(max(config.stride, 1) * spacing)
-        unit = scale if config.units == "change" else 1.0
-        shared = {
-            "damping": (
-                LearnedDamping(config.latent_size, context.time_step)
-                if config.damping == "learned"
-                else NoDamping()
-            ),
-            "spec": BlockSpec(config.block_size, config.stride, spacing * context.time_step),
-            "spacing": spacing,
-            "scale": scale,
-        }
-        keys = jr.split(stage_key)
-        right = RightHamiltonian(network(keys[0]), unit)
-        if config.linked:
-            stages.append(LinkedStage(right=right, **shared))
-        else:
-            left = LeftHamiltonian(network(keys[1]), unit)
-            stages.append(PairedStage(right=right, left=left, **shared))
-    # pyright takes Equinox's abstract variables for fields of the constructor.
-    return DHNModel(stages=tuple(stages), config=config)  # pyright: ignore[reportCallIssue]

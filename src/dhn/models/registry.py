@@ -1,6 +1,5 @@
 """From a configuration to a model: the kinds that a saved file may name."""
 
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Key, PyTree
 
-from dhn.errors import UserError
+from dhn.errors import UserError, did_you_mean
 from dhn.memory import check_memory
 from dhn.models.config import Config, DHNConfig
 from dhn.models.contract import AbstractModel, ModelContext
@@ -87,11 +86,9 @@ def read_config(values: dict[str, Any]) -> Any:
 
 def _entry(kind: str) -> tuple[type[Config], Any]:
     if kind not in _MODELS:
-        close = get_close_matches(str(kind), _MODELS, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
         raise UserError(
-            f"unknown model {kind!r}; expected one of {', '.join(_MODELS)}.{hint} "
-            f"Baselines become known by `import dhn.reproduction`."
+            f"unknown model {kind!r}; expected one of {', '.join(_MODELS)}."
+            f"{did_you_mean(kind, _MODELS)} Baselines become known by `import dhn.reproduction`."
         )
     return _MODELS[kind]
 

@@ -38,6 +38,15 @@ class AbstractStage(eqx.Module):
     spacing: eqx.AbstractVar[int]
     scale: eqx.AbstractVar[float]
     """Typical change of a state over the lag, `s` times the spacing: the unit of residuals."""
+    right: eqx.AbstractVar[RightHamiltonian]
+    damping: eqx.AbstractVar[AbstractDamping]
+
+    def right_outputs(self, Q_source, P_target, level, z):
+        """`(Q_target, P_source)` by `H⁺`, which sees the target's momenta undamped."""
+        spec = self.spec
+        growth = self.damping.growth(z, spec.lag)
+        tokens = NoiseLevel(level.q[:, spec.source], level.p[:, spec.target])
+        return self.right.right_update(Q_source, growth * P_target, tokens, z)
 
     @abc.abstractmethod
     def equations(
@@ -80,13 +89,6 @@ class PairedStage(AbstractStage):
     spec: BlockSpec = eqx.field(static=True)
     spacing: int = eqx.field(static=True)
     scale: float = eqx.field(static=True)
-
-    def right_outputs(self, Q_source, P_target, level, z):
-        """`(Q_target, P_source)` by `H⁺`, which sees the target's momenta undamped."""
-        spec = self.spec
-        growth = self.damping.growth(z, spec.lag)
-        tokens = NoiseLevel(level.q[:, spec.source], level.p[:, spec.target])
-        return self.right.right_update(Q_source, growth * P_target, tokens, z)
 
     def left_outputs(self, Q_target, P_source, level, z):
         """`(Q_source, P_target)` by `H⁻`, whose momenta are damped afterwards."""
@@ -151,12 +153,8 @@ class LinkedStage(AbstractStage):
     def equations(
         self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]
     ) -> tuple[Outputs, ...]:
-        spec = self.spec
-        growth = self.damping.growth(z, spec.lag)
-        tokens = NoiseLevel(level.q[:, spec.source], level.p[:, spec.target])
-        Q_target, P_source = self.right.right_update(
-            window.q[:, spec.source], growth * window.p[:, spec.target], tokens, z
-        )
+        source, target = window.at(self.spec.source), window.at(self.spec.target)
+        Q_target, P_source = self.right_outputs(source.q, target.p, level, z)
         return (Outputs(Q_target=Q_target, P_source=P_source),)
 
     def predict(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dhn.errors import UserError
+from dhn.evaluation.metrics import known_system
 from dhn.reports.style import COLOURS, QUIET, axis, new_figure, style, symbol
-from dhn.systems import get_system
+from dhn.systems.registry import system_title
 from dhn.trajectories.container import Trajectories
 
 if TYPE_CHECKING:
@@ -28,15 +28,10 @@ def energies(data: Trajectories) -> tuple[Float[np.ndarray, "n T"], Float[np.nda
     energy alone may be zero, as it is for a pendulum let go at 90 degrees. `None` where the
     system, its parameters or the momenta are not known.
     """
-    if data.system is None or data.momenta is None:
+    found = known_system(data.system, data.params)
+    if found is None or data.momenta is None:
         return None
-    try:
-        system = get_system(data.system)
-    except UserError:  # made by a system from user code, which the file can only name
-        return None
-    if not set(system.params) <= set(data.params):
-        return None
-    params = {name: data.params[name] for name in system.params}
+    system, params = found
     p = data.p if data.p is not None else np.asarray(system.momenta(data.q, data.v, params))
     energy = np.asarray(system.energy(data.q, p, params))
     kinetic = np.abs((p * np.asarray(system.velocities(data.q, p, params))).sum(-1)) / 2
@@ -108,7 +103,8 @@ def figure(data: Trajectories, *, seed: int = 0) -> "Figure":
             _energy(axes["E"], axes["dE"], data, *known_energies, chosen)
         handles, labels = axes["q0"].get_legend_handles_labels()
         fig.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-        title = f"{data.system or 'trajectories'}: {len(chosen)} of {n} trajectories in colour"
+        own = system_title(data.system) if data.system else "Trajectories"
+        title = f"{own}: {len(chosen)} of {n} in colour"
         fig.suptitle(title + (f", first {shown} of {d} coordinates" if shown < d else ""))
     return fig
 

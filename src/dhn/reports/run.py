@@ -78,7 +78,7 @@ def write_run_report(
         lead = f"mechanics of {', '.join(fitted.labels['names'])}, fitted in "
     if (network := model.network) is not None:
         sections += [_parameters(network, data), *_explorer(network, data, train)]
-        sections += [_training(network, run), _provenance(network, run)]
+        sections += [_training(network, run), _origin(run, _settings(network))]
         lead = f"{network.config.kind} with {network.parameters} parameters, trained for "
     if data is None:
         opening.append(
@@ -265,14 +265,13 @@ def _training(model: AbstractNetworkAnswers, run: Path) -> Section:
     return section("Training", *parts, anchor="training")
 
 
-def _provenance(model: AbstractNetworkAnswers, run: Path) -> Section:
+def _settings(model: AbstractNetworkAnswers) -> dict[str, Any]:
     made = model.trained
-    settings = {
+    return {
         "model": made.config.model_dump(mode="json"),
         "training": made.training.model_dump(mode="json"),
         "summary": made.summary,
     }
-    return _origin(run, settings)
 
 
 def _origin(run: Path, settings: dict[str, Any]) -> Section:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from dhn.evaluation.metrics import Metrics, energy
 from dhn.evaluation.rivals import Rival
+from dhn.evaluation.uncertainty import BANDS
 from dhn.reports.style import COLOURS, INK, QUIET, axis, new_figure, style, symbol
 from dhn.trajectories.container import Trajectories
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.32))  # lower and upper quantile, opacity
+OPACITY = {"90 %": 0.18, "50 %": 0.32}
+"""Of each band."""
 OWN = COLOURS[1]
 SHOWN_COORDINATES = 4  # panels that fit on one page
 
@@ -207,10 +209,11 @@ def parameter_figure(
 def _bands(
     ax: "Axes", prediction: Trajectories, t: np.ndarray, row: int, i: int, **look: Any
 ) -> None:
-    for low, high, alpha in BANDS:
+    for name, alpha in OPACITY.items():
+        low, high = BANDS[name]
         if low in prediction.q_quantiles and high in prediction.q_quantiles:
             below, above = (prediction.q_quantiles[level][row, :, i] for level in (low, high))
-            named: dict[str, Any] = {"label": f"{high - low:.0%} band", **look}
+            named: dict[str, Any] = {"label": f"{name} band", **look}
             ax.fill_between(t, below, above, alpha=alpha, linewidth=0, **named)
 
 

@@ -20,6 +20,7 @@ QUIET = "#9A9A9A"
 INK = "#333333"
 
 FORMATS = (".png", ".svg", ".pdf")
+DPI = 150  # dots an inch, of PNG
 
 
 def style() -> "AbstractContextManager[None]":
@@ -81,7 +82,7 @@ def axis(name: str, unit: str | None) -> str:
     return f"{symbol(name)} [{unit}]" if unit else symbol(name)
 
 
-def save(figure: Figure, path: Path, *, dpi: int = 150) -> None:
+def save(figure: Figure, path: Path) -> None:
     """Write the picture whole or not at all, with no date in it."""
     if path.suffix.lower() not in FORMATS:
         raise UserError(
@@ -91,4 +92,4 @@ def save(figure: Figure, path: Path, *, dpi: int = 150) -> None:
     ending = path.suffix.lower().removeprefix(".")
     undated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, format=ending, dpi=dpi, metadata=undated[ending])
+        figure.savefig(temporary, format=ending, dpi=DPI, metadata=undated[ending])

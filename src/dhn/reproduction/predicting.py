@@ -72,10 +72,10 @@ def forecast_metrics(
     return numbers, curves
 
 
-def example(prediction: Trajectories, truth: Trajectories, row: int = 0) -> dict[str, Any]:
-    """One trajectory for figures and the animation."""
+def example(prediction: Trajectories, truth: Trajectories) -> dict[str, Any]:
+    """The first trajectory, for figures and the animation."""
     length = min(prediction.states, truth.states)
-    said, true = prediction[row : row + 1, :length], truth[row : row + 1, :length]
+    said, true = prediction[:1, :length], truth[:1, :length]
     shown = {
         "t": true.times[0].tolist(),
         "truth_q": true.q[0].tolist(),

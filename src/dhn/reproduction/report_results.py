@@ -17,13 +17,6 @@ from dhn.reproduction.results import FILE, SCHEMA
 Cell = Mapping[str, Any]
 
 FAMILIES = ("dhn", "hnn", "vanilla", "cnn", "reference")
-FAMILY_NAMES = {
-    "dhn": "DHN",
-    "hnn": "HNN",
-    "vanilla": "vanilla networks",
-    "cnn": "networks that fill gaps",
-    "reference": "references without a network",
-}
 
 
 @final

@@ -17,13 +17,12 @@ from dhn.models.dhn import as_dhn
 from dhn.models.stage import AbstractStage
 from dhn.models.upsampler import AbstractUpsampler
 from dhn.reconstruct.forecast import forecast
-from dhn.training.prepare import usable_states
 from dhn.trajectories.container import Trajectories
 
 
 def _codes(trained: TrainedModel, observed: Trajectories) -> np.ndarray:
     return autodecode(
-        trained.model, _scaled(trained, observed), usable_states(observed), trained.prior
+        trained.model, _scaled(trained, observed), observed.complete, trained.prior
     ).codes
 
 

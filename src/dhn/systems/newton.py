@@ -7,14 +7,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 _HALVINGS = 12  # of a step before it is given up
+_LIMIT = 50  # of the steps
 
 
 def find_root(
     residual: Callable[[Array], Array],
     guess: Float[Array, " n"],
     solve: Callable[[Array, Array], Array] = jnp.linalg.solve,
-    *,
-    limit: int = 50,
 ) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
     """`x` with `residual(x) = 0` near `guess`, and whether it was found.
 
@@ -50,7 +49,7 @@ def find_root(
         tolerance = jnp.finfo(x.dtype).eps ** 0.6
         start = (x, size(x), jnp.array(True), jnp.array(False), jnp.array(0))
         x, _, _, found, _ = jax.lax.while_loop(
-            lambda carry: carry[2] & ~carry[3] & (carry[4] < limit), advance, start
+            lambda carry: carry[2] & ~carry[3] & (carry[4] < _LIMIT), advance, start
         )
         # custom_root carries tangents of whatever solve returns, so this cannot be a bool.
         return x, found.astype(x.dtype)

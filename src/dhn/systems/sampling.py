@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dhn.checks import mapping
 from dhn.errors import UserError, did_you_mean
 from dhn.systems.system import System
 
@@ -24,7 +25,7 @@ def generator(seed: int, purpose: str) -> np.random.Generator:
 
 def draw_params(system: System, given: Any, count: int, seed: int) -> dict[str, np.ndarray]:
     """Name -> `(count,)`: the system's defaults, overridden by what is given."""
-    given = _as_mapping(given, "params")
+    given = mapping("params", {} if given is None else given)
     _refuse_unknown(given, system.params, f"system '{system.name}' has no parameter")
     specs = {**system.params, **given}
     return {name: draw(spec, count, seed, name) for name, spec in specs.items()}
@@ -42,7 +43,7 @@ def draw_initial(
     Velocities are turned into momenta. Momenta given replace the default velocities altogether
     and the other way round, for a mixture of the two would not determine the state.
     """
-    given = _as_mapping(given, "initial")
+    given = mapping("initial", {} if given is None else given)
     velocities = [f"v_{name}" for name in system.coordinates]
     momenta = [f"p_{name}" for name in system.coordinates]
     known = [*system.coordinates, *velocities, *momenta]
@@ -99,16 +100,6 @@ def draw(spec: Any, count: int, seed: int, name: str) -> np.ndarray:
             f"got an array of shape {value.shape}. A range is a tuple (low, high)."
         )
     return value
-
-
-def _as_mapping(given: Any, argument: str) -> Mapping[str, Any]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise UserError(
-            f"{argument} must map names to values or (low, high) pairs; got {type(given).__name__}."
-        )
-    return given
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], message: str) -> None:

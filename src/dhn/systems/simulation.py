@@ -156,12 +156,11 @@ def _number(name: str, value: Any, least: float = -math.inf) -> float:
 def _grid(system: System, times, time_step, steps, count: int) -> np.ndarray:
     if times is None:
         step = system.time_step if time_step is None else _number("time_step", time_step)
-        number = system.steps if steps is None else whole("steps", steps, 0)
         if not 1 / LARGEST < step < LARGEST:
             raise UserError(
                 f"time_step must be between {1 / LARGEST:g} and {LARGEST:g}; got {step}."
             )
-        return np.arange(number + 1) * np.float64(step)
+        return np.arange(_length(system, steps)) * np.float64(step)
     if time_step is not None or steps is not None:
         raise UserError("give times, or time_step and steps; not both.")
     try:

@@ -66,17 +66,10 @@ def describe(
 
 @final
 class Checkpoints:
-    """The checkpoint files of one run folder; of several processes one writes them."""
+    """The checkpoint files of one run folder, which is locked; of several processes one writes."""
 
     def __init__(self, directory: Path, writes: bool = True):
-        self.writes = writes
-        if directory.exists() and not directory.is_dir():
-            raise UserError(f"{directory} is a file; give a folder for the run.")
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"the folder {directory} cannot be made: {error.strerror}.") from error
-        self.directory = directory
+        self.directory, self.writes = directory, writes
 
     @property
     def best(self) -> Path:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dhn.checks import seconds
-from dhn.files.pieces import AbstractSource
+from dhn.files.source import AbstractSource
 from dhn.files.stored import StoredTrajectories
 from dhn.models.contract import AbstractModel
 from dhn.training.config import TrainingConfig

@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float, Int
 
 from dhn.codes.codebook import CodebookState
 from dhn.errors import UserError
-from dhn.files.pieces import AbstractSource
+from dhn.files.source import AbstractSource
 from dhn.files.stored import StoredTrajectories
 from dhn.models.contract import WindowShape
 from dhn.training.config import TrainingConfig

@@ -51,11 +51,6 @@ def check_even(data: Trajectories) -> None:
         )
 
 
-def usable_states(data: Trajectories) -> Bool[np.ndarray, "n T"]:
-    """Known states whose numbers are all there."""
-    return data.complete
-
-
 @final
 class Part(NamedTuple):
     """The rows of a data set that one process holds: scaled, padded, in the host's memory."""
@@ -76,7 +71,7 @@ def scaled_part(data: Trajectories, scaler: Scaler, precision: str, rows: int) -
         return found
 
     q, p = scaler.transform(data)
-    return Part(padded(q, precision), padded(p, precision), padded(usable_states(data), "bool"))
+    return Part(padded(q, precision), padded(p, precision), padded(data.complete, "bool"))
 
 
 def place_states(
@@ -142,7 +137,7 @@ def make_context(data: Trajectories, scaler: Scaler) -> ModelContext:
         time_step=data.time_step,
         angles=tuple(bool(angle) for angle in data.angles),
         radian=tuple(float(1 / scale) for scale in scaler.q_scale),
-        changes=typical_changes(np.concatenate([q, p], axis=-1), usable_states(data)),
+        changes=typical_changes(np.concatenate([q, p], axis=-1), data.complete),
     )
 
 

@@ -16,7 +16,7 @@ LOG = logging.getLogger("dhn.progress")
 
 
 class AbstractProgress(abc.ABC):
-    """Told of every record; shows what it sees fit."""
+    """Receives every record of a training, and decides what to show."""
 
     @abc.abstractmethod
     def show(self, record: dict[str, Any], total_steps: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dhn.errors import UserError
-from dhn.files.pieces import AbstractSource, InMemory
+from dhn.files.source import AbstractSource, InMemory
 from dhn.models.contract import AbstractModel
 from dhn.training.checkpoint import Checkpoints, describe
 from dhn.training.config import TrainingConfig
@@ -281,22 +281,22 @@ class Session:
 
     def _record(self, log: StepLog, steps: int, seconds: float) -> Record:
         losses = {name: float(value) for name, value in log.losses.items()}
-        rate = learning_rate(
-            self.config,
-            jnp.asarray(self.step - 1, jnp.int32),
-            jnp.asarray(self.plan.total_steps, jnp.int32),
-        )
         windows = sum(windows_per_step(self.pool.arrays, self.config))
         return {
             "step": self.step,
             "loss": sum(losses.values()),
             **losses,
             "gradient_norm": float(log.gradient_norm),
-            "learning_rate": self.config.learning_rate * float(rate),
+            "learning_rate": self._rate(self.step - 1),
             "seconds": round(self.elapsed, 3),
             "steps_per_second": steps / seconds,
             "windows_per_second": steps * windows / seconds,
         }  # fmt: skip
+
+    def _rate(self, step: int) -> float:
+        """The learning rate of the weights at this step."""
+        now, total = (jnp.asarray(x, jnp.int32) for x in (step, self.plan.total_steps))
+        return self.config.learning_rate * float(learning_rate(self.config, now, total))
 
     def _validation_loss(self) -> float:
         state = self.devices.gathered(self.state)
@@ -351,11 +351,7 @@ class Session:
         )
 
     def _diverged(self) -> None:
-        rate = self.config.learning_rate * float(
-            learning_rate(
-                self.config, jnp.asarray(self.step, jnp.int32), jnp.asarray(self.plan.total_steps)
-            )
-        )
+        rate = self._rate(self.step)
         kept = self.checkpoints.paths() if self.checkpoints is not None else []
         raise TrainingDiverged(
             f"training diverged: the loss or its gradient is not a number at step {self.step}, "

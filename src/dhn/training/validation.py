@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from dhn.blocks import StateBlock, cut_windows
+from dhn.blocks import StateBlock, complete_windows, cut_windows
 from dhn.codes.autodecode import CodePrior, autodecode
 from dhn.models.contract import AbstractModel, WindowShape
 from dhn.training.devices import Devices, replicated
@@ -65,7 +65,8 @@ def choose_split(
         longest = max(shape.reach for shape in shapes) + 1
         train, end = _halves(known, 1 - min(1.0, longest / known.shape[1]))
     enough = _has_windows(end, shapes).any() and all(
-        _complete(train, shape).sum() >= _complete(end, shape).sum() for shape in shapes
+        complete_windows(train, *shape).sum() >= complete_windows(end, *shape).sum()
+        for shape in shapes
     )
     return Split(train, end, nothing.held_out) if enough else nothing
 
@@ -90,19 +91,11 @@ def _halves(
     return known & early, known & ~early
 
 
-def _complete(known: Bool[np.ndarray, "n T"], shape: WindowShape) -> Bool[np.ndarray, "n w"]:
-    steps = known.shape[1] - shape.reach
-    complete = np.ones((len(known), max(steps, 0)), bool)
-    for i in range(shape.length if steps > 0 else 0):
-        complete &= known[:, i * shape.spacing : i * shape.spacing + steps]
-    return complete
-
-
 def _has_windows(
     known: Bool[np.ndarray, "n T"], shapes: tuple[WindowShape, ...]
 ) -> Bool[np.ndarray, " n"]:
     """Trajectories with a window of every stage."""
-    return np.all([_complete(known, shape).any(1) for shape in shapes], axis=0)
+    return np.all([complete_windows(known, *shape).any(1) for shape in shapes], axis=0)
 
 
 @final
@@ -142,7 +135,7 @@ class Validator:
         for shape in self.shapes:
             chosen = []
             for row in rows:
-                start = np.flatnonzero(_complete(visible[row : row + 1], shape)[0])
+                start = np.flatnonzero(complete_windows(visible[row : row + 1], *shape)[0])
                 start = start[rng.integers(0, len(start), WINDOWS)]
                 chosen.append(np.stack([np.full(WINDOWS, row), start], axis=1))
             picks.append(np.stack(chosen).astype(np.int32))

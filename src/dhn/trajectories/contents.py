@@ -59,24 +59,30 @@ def number_arrays(data: "Trajectories") -> dict[str, np.ndarray]:
 def digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 of a header and its arrays."""
     parts = {name: (array.shape, _blocks(array)) for name, array in arrays.items()}
-    return digest_blocks(header, parts)
+    return digest_blocks([header_text(header)], parts)
+
+
+def header_text(header: Mapping[str, Any]) -> str:
+    """A header as it enters the digest."""
+    return json.dumps(header, sort_keys=True)
 
 
 def digest_blocks(
-    header: Mapping[str, Any],
+    header: Iterable[str],
     arrays: Mapping[str, tuple[tuple[int, ...], Iterable[np.ndarray]]],
 ) -> str:
-    """`digest` of arrays that come in pieces.
+    """`digest` of a header and arrays that come in pieces.
 
     Arguments:
-        header: JSON values.
-        arrays: Name -> shape, and the numbers in C order as one-dimensional arrays.
+        header: Its text, in one piece or several.
+        arrays: Name -> shape, and the numbers in C order.
 
     Returns:
         The same text, however the arrays are cut.
     """
     sha = hashlib.sha256()
-    sha.update(json.dumps(header, sort_keys=True).encode())
+    for text in header:
+        sha.update(text.encode())
     for name in sorted(arrays):
         shape, blocks = arrays[name]
         sha.update(f"{name}{shape}".encode())

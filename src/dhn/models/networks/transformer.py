@@ -122,6 +122,11 @@ class TransformerLayer(eqx.Module):
         initial: str = "wide",
         key: Key[Array, ""],
     ):
+        if width % heads:
+            raise UserError(
+                f"the transformer's width must be a multiple of its heads; got width={width}, "
+                f"heads={heads}. Use a width such as {heads * max(1, round(width / heads))}."
+            )
         keys = jr.split(key, 7)
         hidden = MLP_RATIO * width
         draw = INITIAL[initial]
@@ -219,11 +224,6 @@ class TransformerNetwork(AbstractScalarNetwork):
         initial: str = "wide",
         key: Key[Array, ""],
     ):
-        if width % heads:
-            raise UserError(
-                f"the transformer's width must be a multiple of its heads; got width={width}, "
-                f"heads={heads}. Use a width such as {heads * max(1, round(width / heads))}."
-            )
         keys = jr.split(key, 10 + depth)
         draw, pytorch = INITIAL[initial], initial == "pytorch"
         sizes = (latent_size, features.size, features.size)

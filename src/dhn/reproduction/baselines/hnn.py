@@ -15,7 +15,6 @@ from dhn.models.networks.scalar import AbstractScalarNetwork
 from dhn.reproduction.baselines.config import HNNConfig, RolloutRule
 from dhn.reproduction.baselines.integrators import EQUATIONS, STEPS
 from dhn.reproduction.baselines.loss import AbstractResidualLoss
-from dhn.reproduction.baselines.networks import state_features
 
 
 @final
@@ -35,7 +34,7 @@ class HNNModel(AbstractResidualLoss, AbstractForecaster):
             block_size=1,
             latent_size=config.latent_size,
             denoising_steps=1,
-            features=state_features(context, config.angles),
+            features=context.features(config.angles),
             key=key,
         )
         # pyright takes Equinox's abstract variables for fields of the constructor.

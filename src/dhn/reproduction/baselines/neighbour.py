@@ -12,7 +12,7 @@ from dhn.models.contract import ModelContext, WindowShape
 from dhn.models.networks.features import StateFeatures
 from dhn.models.upsampler import AbstractUpsampler, bend
 from dhn.reproduction.baselines.config import NeighbourConfig
-from dhn.reproduction.baselines.networks import ResidualMLP, state_features
+from dhn.reproduction.baselines.networks import ResidualMLP
 
 
 @final
@@ -33,7 +33,7 @@ class NeighbourModel(AbstractUpsampler):
     def build(
         cls, config: NeighbourConfig, context: ModelContext, key: Key[Array, ""]
     ) -> "NeighbourModel":
-        features = state_features(context, config.angles)
+        features = context.features(config.angles)
         key_network, key_slopes = jr.split(key)
 
         def network(states, places, key):

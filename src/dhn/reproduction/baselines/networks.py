@@ -7,21 +7,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Key
 
-from dhn.errors import UserError
-from dhn.models.contract import ModelContext
-from dhn.models.networks.features import StateFeatures
 from dhn.models.networks.scalar import get_activation
 from dhn.models.networks.transformer import POSITION_SCALE, TransformerLayer
-
-
-def state_features(context: ModelContext, angles: str) -> StateFeatures:
-    """Angles as they are (`raw`) or as sine and cosine (`periodic`)."""
-    return StateFeatures(
-        tuple(
-            unit if angle and angles == "periodic" else None
-            for angle, unit in zip(context.angles, context.radian, strict=True)
-        )
-    )
 
 
 @final
@@ -91,11 +78,6 @@ class VectorTransformer(eqx.Module):
         layer_norm: bool,
         key: Key[Array, ""],
     ):
-        if width % heads:
-            raise UserError(
-                f"the transformer's width must be a multiple of its heads; got width={width}, "
-                f"heads={heads}. Use a width such as {heads * max(1, round(width / heads))}."
-            )
         keys = jr.split(key, 4 + depth)
         self.embed_z = jr.normal(keys[0], (latent_size, width)) / jnp.sqrt(latent_size)
         self.embed_token = jr.normal(keys[1], (2, features, width)) / jnp.sqrt(features)

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from dhn.errors import UserError
-from dhn.evaluation.extrapolation import extended
+from dhn.evaluation.extrapolation import continued
 from dhn.systems import System, get_system, simulate
 from dhn.trajectories.container import Trajectories
 
@@ -43,7 +43,7 @@ class ParametricFit:
         later = observed.t[..., -1:] + h * np.arange(1, steps + 1)
         ahead = self.states(np.concatenate([observed.t, later], axis=-1))[:, observed.states :]
         assert ahead.p is not None
-        return extended(observed, ahead.q, ahead.p)
+        return continued(observed, ahead.q, ahead.p)
 
 
 def fit_system(

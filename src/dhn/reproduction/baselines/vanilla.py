@@ -11,7 +11,7 @@ from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
 from dhn.models.networks.features import StateFeatures
 from dhn.reproduction.baselines.config import VanillaConfig
 from dhn.reproduction.baselines.loss import AbstractResidualLoss
-from dhn.reproduction.baselines.networks import ResidualMLP, VectorTransformer, state_features
+from dhn.reproduction.baselines.networks import ResidualMLP, VectorTransformer
 
 
 @final
@@ -35,7 +35,7 @@ class VanillaModel(AbstractResidualLoss, AbstractForecaster):
     def build(
         cls, config: VanillaConfig, context: ModelContext, key: Key[Array, ""]
     ) -> "VanillaModel":
-        features = state_features(context, config.angles)
+        features = context.features(config.angles)
         earlier = config.context - 1
         if config.network == "resnet":
             network = ResidualMLP(

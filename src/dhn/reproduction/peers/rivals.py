@@ -222,16 +222,16 @@ def _sindy(train: Trajectories) -> Fitted:
     return _chosen(train, candidates)
 
 
-def _runge_kutta(model: Any, time_step: float, parts: int = 4) -> Step:
-    """One step of the grid by `parts` classical Runge-Kutta steps."""
-    h = time_step / parts
+def _runge_kutta(model: Any, time_step: float) -> Step:
+    """One step of the grid by four classical Runge-Kutta steps."""
+    h = time_step / 4
 
     def rate(x):
         # Its input check refuses what a diverging forecast makes.
         return np.asarray(model.predict(np.clip(np.nan_to_num(x), -FAR, FAR)))
 
     def step(x: States) -> States:
-        for _ in range(parts):
+        for _ in range(4):
             k1 = rate(x)
             k2 = rate(x + h / 2 * k1)
             k3 = rate(x + h / 2 * k2)
