@@ -92,6 +92,7 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
             found["potential"].append(
                 {"term": "stiffness", "i": i, "j": j, **entry("stiffness", k, unit)}
             )
+    found["origin"] = [float(x) for x in scale.offset]
     found["rest"] = [float(x) for x in scale.unscaled(rest)]
     found["frequencies"] = sorted(
         float(np.sqrt(x.real)) / (2 * np.pi * time) for x in squares if x.real > 0
