@@ -101,6 +101,20 @@ def test_a_slow_error_whose_time_ends_at_its_bound_is_printed(fitted):
     assert not any("a slow error of" in x for x in lines(fitted.describe()))
 
 
+def test_of_dense_rows_a_fit_uses_some_and_a_forecast_all():
+    t, q = swing(GRAVITY, VISCOUS, 0.0, 1.2, 8000, step=0.004)
+    y = q + np.random.default_rng(0).normal(0, 0.003, q.shape)
+    data = runs([y], t)
+    model = fit_mechanics(data[:, :6000], data[:, 6000:7000], groups=())
+    stride = model.mechanics.scale.stride
+    assert stride > 10 and model.measured == -(-6000 // stride)
+    found = term(model, "potential", "sine")
+    assert abs(found["value"] - GRAVITY) < 3 * found["error"] < 0.03 * GRAVITY
+    forecast = model.forecast(data[:, 6700:7000], 800)
+    assert forecast.mean.shape == (1, 800, 1)
+    np.testing.assert_allclose(forecast.mean[0], q[7000:7800], atol=0.01)
+
+
 @pytest.mark.slow
 def test_a_nonlinear_spring_is_found_exactly_and_needs_no_rest():
     def slope(_, x):

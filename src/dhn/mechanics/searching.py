@@ -101,13 +101,14 @@ class Search:
     def problem(self, each: bool) -> Problem:
         """Stretches of the training data, with one system or a system for every run."""
         if each not in self.problems:
-            pieces = fitting_stretches(self.runs, self.scale)
-            rows = stacked(pieces, self.scale, self.layout.angles)
+            scale = self.scale.coarse
+            pieces = fitting_stretches(self.runs, scale)
+            rows = stacked(pieces, scale, self.layout.angles)
             run = np.full(rows.step.shape[0], -1)
             run[: len(pieces)] = [self.system[x.source] if each else 0 for x in pieces]
             wide = np.log(10 * self.start.noise)
             self.problems[each] = Problem(
-                self.layout, rows, run, self.start.width, self.scale.substeps, wide
+                self.layout, rows, run, self.start.width, scale.substeps, wide
             )
         return self.problems[each]
 
@@ -173,7 +174,7 @@ class Search:
     def each_start(self) -> Float[np.ndarray, "R P"]:
         """A regression for every run, what they share from all."""
         own = [[x for x in self.runs if self.system[x.source] == k] for k in range(len(self.names))]
-        theta = np.stack([start_from(self.layout, x, self.scale).theta for x in own])
+        theta = np.stack([start_from(self.layout, x, self.scale.coarse).theta for x in own])
         shared = ~self.own(True)
         theta[:, shared] = self.start.theta[shared]
         return theta
