@@ -89,7 +89,7 @@ def measure(path: Path, most: int) -> dict[str, Any]:
     period = characteristic_period(train)
     if period is None:
         raise SystemExit(f"{path}: no period can be found in the training data")
-    step = train.time_step
+    step = train.usual_step
     marks = {name: max(1, round(share * period / step)) for name, share in MARKS.items()}
     before = with_history(parts["train"], parts["validation"], OBSERVED)
     whole = with_history(before, parts["test"], OBSERVED)
@@ -103,7 +103,7 @@ def measure(path: Path, most: int) -> dict[str, Any]:
     begun, used = time.perf_counter(), time.process_time()
     model = fit_mechanics(parts["train"], parts["validation"], observe=OBSERVED)
     seconds, used = time.perf_counter() - begun, time.process_time() - used
-    forecast = model.forecast(observed, ahead)
+    forecast = model.forecast(observed, times=windows.times[:, OBSERVED:])
     still = np.repeat(_last(observed)[:, None], ahead, axis=1)
     means = {"persistence": still}
     hows = {}

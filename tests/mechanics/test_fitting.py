@@ -1,5 +1,6 @@
 """Fits find the numbers that made the data."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.signal import lfilter
 
 from dhn.errors import UserError
 from dhn.mechanics import MechanicalModel, fit_mechanics
+from dhn.reports.physics import lines
 from dhn.trajectories import Trajectories
 
 GRAVITY, VISCOUS = 4.0, 0.05
@@ -88,6 +90,49 @@ def test_smoothing_removes_noise_and_fills_gaps(pendulum, fitted):
     )
     energy = found.energy[0]
     assert energy[-50:].mean() < energy[:50].mean()
+
+
+def test_a_slow_error_whose_time_ends_at_its_bound_is_printed(fitted):
+    place = fitted.mechanics.layout.slices
+    errors = fitted.standard_errors.copy()
+    errors[:, place["log_slow"]], errors[:, place["log_slow_time"]] = 0.1, 0.0
+    physics = dataclasses.replace(fitted, standard_errors=errors).describe()
+    assert any("a slow error of" in x for x in lines(physics))
+    assert not any("a slow error of" in x for x in lines(fitted.describe()))
+
+
+def test_of_dense_rows_a_fit_uses_some_and_a_forecast_all():
+    t, q = swing(GRAVITY, VISCOUS, 0.0, 1.2, 8000, step=0.004)
+    y = q + np.random.default_rng(0).normal(0, 0.003, q.shape)
+    data = runs([y], t)
+    model = fit_mechanics(data[:, :6000], data[:, 6000:7000], groups=())
+    stride = model.mechanics.scale.stride
+    assert stride > 10 and model.measured == -(-6000 // stride)
+    found = term(model, "potential", "sine")
+    assert abs(found["value"] - GRAVITY) < 3 * found["error"] < 0.03 * GRAVITY
+    forecast = model.forecast(data[:, 6700:7000], 800)
+    assert forecast.mean.shape == (1, 800, 1)
+    np.testing.assert_allclose(forecast.mean[0], q[7000:7800], atol=0.01)
+
+
+@pytest.mark.slow
+def test_a_nonlinear_spring_is_found_exactly_and_needs_no_rest():
+    def slope(_, x):
+        return [x[1], -4 * x[0] - 6 * x[0] ** 3 - 0.06 * x[1]]
+
+    t = np.arange(1700) / 50
+    x = solve_ivp(slope, (0, t[-1]), [1.5, 0.0], t_eval=t, rtol=1e-9, atol=1e-10).y[0]
+    y = (5 + x + np.random.default_rng(0).normal(0, 0.004, len(t)))[:, None]
+    data = Trajectories.from_list([y], t, angles=(False,))
+    model = fit_mechanics(data[:, :1300], data[:, 1300:])
+    assert model.groups == ("nonlinear spring",)
+    assert term(model, "potential", "cube")["value"] == pytest.approx(6, rel=0.01)
+    found = model.describe()["systems"][0]
+    stiffness = next(x for x in found["potential"] if x["term"] == "stiffness")
+    assert stiffness["value"] == pytest.approx(4, rel=0.01)
+    assert found["friction"][0]["value"] == pytest.approx(0.06, rel=0.02)
+    assert found["origin"] == [pytest.approx(5, abs=0.1)]
+    assert any("count from their mean: q from " in x for x in lines(model.describe()))
 
 
 def test_a_saved_model_is_the_same(fitted, pendulum):

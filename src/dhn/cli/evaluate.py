@@ -121,10 +121,11 @@ def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | 
     if values["warning"] is not None:
         console.print(values["warning"], soft_wrap=True)
     rows = [
-        (str(horizon), *("" if x is None else f"{x:.3g}" for x in row.values()))
+        (str(horizon), *(f"{x:.3g}" for x in row.values() if x is not None))
         for horizon, row in values["horizons"].items()
     ]
-    draw_table(console, ("states ahead", "MSE of q", "persistence", "MSE of energy"), rows)
+    names = ("states ahead", "MSE of q", "persistence", "MSE of energy")
+    draw_table(console, names[: len(rows[0])] if rows else names, rows)
     _draw_periods(console, values)
     console.print(
         f"mean {values['mse']:.3g}, median trajectory {values['median']:.3g}, worst "

@@ -92,6 +92,7 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
             found["potential"].append(
                 {"term": "stiffness", "i": i, "j": j, **entry("stiffness", k, unit)}
             )
+    found["origin"] = [float(x) for x in scale.offset]
     found["rest"] = [float(x) for x in scale.unscaled(rest)]
     found["frequencies"] = sorted(
         float(np.sqrt(x.real)) / (2 * np.pi * time) for x in squares if x.real > 0
@@ -109,9 +110,11 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
     found["noise"] = []
     for k in range(d):
         row: dict[str, float] = {"coordinate": k}
+        # A slow error at a bound has no standard error, but is there all the same.
+        slow = any(errors[layout.slices[x].start + k] for x in ("log_slow", "log_slow_time"))
         for name, (block, unit) in noise.items():
             at = layout.slices[block].start + k
-            if errors[at] or not block.startswith("log_slow"):
+            if slow or not block.startswith("log_slow"):
                 row[name] = float(np.exp(theta[at]) * unit[k])
                 row[f"{name}_error"] = float(errors[at] * row[name])  # of a logarithm
         found["noise"].append(row)

@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 
 from dhn.errors import UserError
+from dhn.mechanics.bands import calibrated
 from dhn.mechanics.history import held_back
 from dhn.mechanics.layout import GROUPS, MOMENT, REST
 from dhn.mechanics.model import MechanicalModel
-from dhn.mechanics.searching import Search
+from dhn.mechanics.predicting import Mechanics
+from dhn.mechanics.reach import reach
+from dhn.mechanics.scoring import drawn
+from dhn.mechanics.searching import Candidate, Search
 from dhn.mechanics.windows import OBSERVED
 from dhn.systems import System
 from dhn.trajectories import Trajectories
@@ -19,6 +23,7 @@ HELD_BACK = 0.15
 """Share of every run that chooses groups where no validation part is given."""
 DIMENSIONS = 6
 """More coordinates than that compile for minutes."""
+DRAWS = 8  # of the coefficients, for the widths of bands
 
 
 def fit_mechanics(
@@ -62,7 +67,41 @@ def fit_mechanics(
         best = search.rest(best, own=True)
     if groups is None or MOMENT in groups:
         best = search.moment(best)
-    return search.model(best, time.monotonic() - begun)
+    return _model(search, best, time.monotonic() - begun)
+
+
+def _model(search: Search, best: Candidate, seconds: float) -> MechanicalModel:
+    """The result with its bands."""
+    mechanics = Mechanics(
+        search.layout, search.scale, best.scored.theta, search.start.width, search.wandering
+    )
+    measured, fitted = best.scored.measured, best.scored.entries.size
+    asked = (search.windows, search.systems(best.each, search.windows))
+    bands = calibrated(
+        mechanics,
+        asked,
+        (search.training, search.systems(best.each, search.training)),
+        float(np.sqrt((measured + fitted) / max(measured - fitted, 1))),
+        drawn(best.scored, search.layout, DRAWS),
+    )
+    columns = best.scored.entries.columns
+    errors = np.zeros_like(best.scored.theta)
+    for run in range(len(errors)):
+        places = best.scored.entries.places(run)
+        errors[run, columns] = np.sqrt(np.diag(best.scored.covariance)[places])
+    return MechanicalModel(
+        mechanics=mechanics,
+        systems=search.names if best.each else (),
+        standard_errors=errors,
+        bands=bands,
+        groups=best.groups,
+        stages=tuple(search.stages),
+        gated=best.scored.gated,
+        measured=best.scored.measured,
+        seconds=seconds,
+        observed=search.observe,
+        valid_until=reach(mechanics, bands, *asked).summary(search.unit),
+    )
 
 
 def _check(

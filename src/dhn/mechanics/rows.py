@@ -20,6 +20,8 @@ PERIODS = 8.0
 """Length of a stretch for fitting."""
 LONGEST_STEP = 0.15
 """Step of the integrator in periods / 2π; order four then errs by 1e-5 a period."""
+STATES = 60
+"""Of a period that a fit needs at least; of more than twice as many, only some are used."""
 HOLE = 1.5
 """A step longer than so many usual ones is filled with rows without measurements."""
 WIDEST_HOLE = 2.0
@@ -50,6 +52,16 @@ class Scale:
     def substeps(self) -> int:
         """Integrator steps between two usual rows."""
         return max(1, int(np.ceil(self.step / LONGEST_STEP - 1e-9)))
+
+    @property
+    def stride(self) -> int:
+        """Rows from one that a fit uses to the next."""
+        return max(1, int(2 * np.pi / self.step / STATES))
+
+    @property
+    def coarse(self) -> "Scale":
+        """The same units with the step between the rows that a fit uses."""
+        return dataclasses.replace(self, step=self.stride * self.step)
 
     def scaled(self, q: Float[np.ndarray, "*b d"]) -> Float[np.ndarray, "*b d"]:
         """Coordinates in scaled units."""
@@ -174,12 +186,14 @@ def runs_of(data: Trajectories, scale: Scale, split: bool = True) -> list[Run]:
                 continue
             piece = piece[: last[-1] + 1]
             t = data.times[i, piece] / scale.time
-            found.append(filled(Run(i, t, values[i, piece], seen[i, piece], piece), scale.step))
+            found.append(
+                filled(Run(i, t, values[i, piece], seen[i, piece], piece), scale.coarse.step)
+            )
     return found
 
 
 def filled(run: Run, step: float) -> Run:
-    """Steps much longer than usual are divided by rows without measurements."""
+    """Steps much longer than `step` are divided by rows without measurements."""
     parts = np.maximum(np.ceil(np.diff(run.t) / step - (HOLE - 1)), 1).astype(int)
     if (parts == 1).all():
         return run

@@ -10,17 +10,15 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dhn.errors import UserError
-from dhn.mechanics.bands import calibrated
 from dhn.mechanics.history import with_history
 from dhn.mechanics.layout import GROUPS, MOMENT, OWN_REST, REST, REST_WIDTH, WANDER, Layout
 from dhn.mechanics.likelihood import Entries, Problem, Slope, likelihood
-from dhn.mechanics.model import MechanicalModel, Stage
+from dhn.mechanics.model import Stage
 from dhn.mechanics.predicting import Mechanics
-from dhn.mechanics.reach import reach
 from dhn.mechanics.response import regressed
 from dhn.mechanics.rest import count, offers
 from dhn.mechanics.rows import fitting_stretches, stacked
-from dhn.mechanics.scoring import Damping, Scored, drawn, expected_gain, fit_scoring
+from dhn.mechanics.scoring import Damping, Scored, expected_gain, fit_scoring
 from dhn.mechanics.start import start_from, started
 from dhn.mechanics.windows import Windows, score, windows_of
 from dhn.systems import System
@@ -57,7 +55,6 @@ REST_KEEP = 0.9
 """The learned rest has no meaning of its own and many weights, so it must gain more: 10 %."""
 FLOOR = 1.5
 """Where forecasts err by less than so many times the sensor's own error, no rest is looked for."""
-DRAWS = 8  # of the coefficients, for the widths of bands
 
 
 @final
@@ -104,13 +101,14 @@ class Search:
     def problem(self, each: bool) -> Problem:
         """Stretches of the training data, with one system or a system for every run."""
         if each not in self.problems:
-            pieces = fitting_stretches(self.runs, self.scale)
-            rows = stacked(pieces, self.scale, self.layout.angles)
+            scale = self.scale.coarse
+            pieces = fitting_stretches(self.runs, scale)
+            rows = stacked(pieces, scale, self.layout.angles)
             run = np.full(rows.step.shape[0], -1)
             run[: len(pieces)] = [self.system[x.source] if each else 0 for x in pieces]
             wide = np.log(10 * self.start.noise)
             self.problems[each] = Problem(
-                self.layout, rows, run, self.start.width, self.scale.substeps, wide
+                self.layout, rows, run, self.start.width, scale.substeps, wide
             )
         return self.problems[each]
 
@@ -176,7 +174,7 @@ class Search:
     def each_start(self) -> Float[np.ndarray, "R P"]:
         """A regression for every run, what they share from all."""
         own = [[x for x in self.runs if self.system[x.source] == k] for k in range(len(self.names))]
-        theta = np.stack([start_from(self.layout, x, self.scale).theta for x in own])
+        theta = np.stack([start_from(self.layout, x, self.scale.coarse).theta for x in own])
         shared = ~self.own(True)
         theta[:, shared] = self.start.theta[shared]
         return theta
@@ -202,7 +200,7 @@ class Search:
             slow = self.with_group(best, "slow error")
             kept = self.evident(best, slow) and bool(slow.error < best.error / WORST)
             self.note("slow error", slow, best.error, kept)
-            best = slow if kept else best
+            best = self.settled(slow) if kept else best
         dropped: list[str] = []
         while open_ and time.monotonic() < self.deadline:
             possible = [x for x in open_ if AFTER.get(x, "") in ("", *best.groups)]
@@ -223,10 +221,22 @@ class Search:
             worse = [x for x in found if x != name and not found[x].error < best.error]
             open_ = [x for x in open_ if x != name and x not in worse]
             dropped += worse
-            best = found[name]
+            best = self.settled(found[name])
             if not open_:
                 open_, dropped = dropped, []
         return self.backward(best)
+
+    def settled(self, best: Candidate) -> Candidate:
+        """Fit on where a trial's iterations did not suffice.
+
+        What is tried next would else get the credit for what convergence gains.
+        """
+        while best.scored.iterations == TRIAL_ITERATIONS and time.monotonic() < self.deadline:
+            further = self.fitted(best.scored.theta, best.groups, best.each, TRIAL_ITERATIONS)
+            if not further.error <= best.error / KEEP:
+                break
+            best = further
+        return best
 
     def backward(self, best: Candidate) -> Candidate:
         """Take groups out again: of all models within 3 % of the best error, the simplest."""
@@ -362,36 +372,3 @@ class Search:
             Stage(name, one.error, before, one.scored.value, one.scored.iterations, kept)
         )
         self.progress(self.stages[-1].line())
-
-    def model(self, best: Candidate, seconds: float) -> MechanicalModel:
-        """The result with its bands."""
-        mechanics = Mechanics(
-            self.layout, self.scale, best.scored.theta, self.start.width, self.wandering
-        )
-        measured, fitted = best.scored.measured, best.scored.entries.size
-        asked = (self.windows, self.systems(best.each, self.windows))
-        bands = calibrated(
-            mechanics,
-            asked,
-            (self.training, self.systems(best.each, self.training)),
-            float(np.sqrt((measured + fitted) / max(measured - fitted, 1))),
-            drawn(best.scored, self.layout, DRAWS),
-        )
-        columns = best.scored.entries.columns
-        errors = np.zeros_like(best.scored.theta)
-        for run in range(len(errors)):
-            places = best.scored.entries.places(run)
-            errors[run, columns] = np.sqrt(np.diag(best.scored.covariance)[places])
-        return MechanicalModel(
-            mechanics=mechanics,
-            systems=self.names if best.each else (),
-            standard_errors=errors,
-            bands=bands,
-            groups=best.groups,
-            stages=tuple(self.stages),
-            gated=best.scored.gated,
-            measured=best.scored.measured,
-            seconds=seconds,
-            observed=self.observe,
-            valid_until=reach(mechanics, bands, *asked).summary(self.unit),
-        )

@@ -14,7 +14,7 @@ from dhn.mechanics.layout import Layout
 from dhn.mechanics.local import local_states
 from dhn.mechanics.motion import acceleration
 from dhn.mechanics.rest import RATE
-from dhn.mechanics.rows import Run, Scale, rounded_up, runs_of, scale_of, window_of
+from dhn.mechanics.rows import Run, Scale, filled, rounded_up, runs_of, scale_of, window_of
 from dhn.systems import System
 from dhn.trajectories import Trajectories
 
@@ -89,24 +89,30 @@ def started(
 
     Arguments: train; system: whose equations are the classical part, else features; params: what
         is known of its parameters.
-    Returns: layout, scale, first coefficients, and the runs in scaled units.
+    Returns: layout, scale, first coefficients, and the rows that a fit uses of the runs, scaled.
     """
     layout = Layout(train.angles)
     if system is not None:
         scale = scale_of(train)
-        runs = runs_of(train, scale)
+        runs = _thinned(train, scale)
         middle = np.median(np.concatenate([x.y[x.seen.all(-1)] for x in runs]), axis=0)
         layout = Layout(train.angles, classical=classical(system, params, scale, middle))
-        return layout, scale, start_from(layout, runs, scale), runs
+        return layout, scale, start_from(layout, runs, scale.coarse), runs
     found = []
     chain = layout.dim > 1 and all(layout.angles)
     for relative in (False, True) if chain else (False,):
         scale = scale_of(train, relative)
-        runs = runs_of(train, scale)
-        start = start_from(layout, runs, scale)
+        runs = _thinned(train, scale)
+        start = start_from(layout, runs, scale.coarse)
         found.append((float(np.mean(start.residual)), relative, scale, start, runs))
     _, _, scale, start, runs = min(found, key=lambda x: (x[0], x[1]))
     return layout, scale, start, runs
+
+
+def _thinned(train: Trajectories, scale: Scale) -> list[Run]:
+    """The rows that a fit uses; in holes, too, none is further from the next than it should be."""
+    some = (x.take(slice(None, None, scale.stride)) for x in runs_of(train, scale))
+    return [filled(x, scale.coarse.step) for x in some]
 
 
 def _spreads(layout: Layout) -> list[np.ndarray]:

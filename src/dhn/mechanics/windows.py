@@ -51,7 +51,8 @@ def windows_of(
 ) -> Windows:
     """Windows from many starting points of held-out runs.
 
-    Arguments: data; scale; ahead: states to forecast; observe: states to see; most: windows.
+    Arguments: data; scale; ahead: states to forecast, of which the first and every `scale.stride`th
+        are asked for; observe: states to see; most: windows.
     Returns: the windows.
     """
     seen = measured(data)[1].max(-1) > 0
@@ -68,7 +69,8 @@ def windows_of(
         )
     kept = np.linspace(0, len(starts) - 1, min(most, len(starts))).round().astype(int)
     rows, firsts = np.array(starts)[kept].T
-    columns = firsts[:, None] + np.arange(observe + ahead)
+    asked = np.unique(np.append(1, np.arange(scale.stride, ahead + 1, scale.stride)))
+    columns = firsts[:, None] + np.append(np.arange(observe), observe - 1 + asked)
     inside = columns < data.states
     columns = np.minimum(columns, data.states - 1)
     t = data.times[rows[:, None], columns]
@@ -101,7 +103,7 @@ def windows_from(data: Trajectories, scale: Scale, observe: int) -> Windows:
         good = np.flatnonzero(np.isfinite(t))
         first = int(np.argmax(mask.any(-1)))
         use = good[good >= first]
-        run = filled(Run(i, t[use], scaled[i, use], mask[use], use), scale.step)
+        run = filled(Run(i, t[use], scaled[i, use], mask[use], use), scale.coarse.step)
         place = np.full(data.states, -1)
         place[run.row[run.row >= 0]] = np.flatnonzero(run.row >= 0)
         pieces.append(run)

@@ -34,6 +34,10 @@ def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
             masses = [_mass(entry, known) for entry in system["mass"] if entry["error"] > 0]
             found.append(f"mass matrix ({head}): " + _joined(masses))
             found.append("forces: " + _joined(_term(x, known) for x in system["potential"]))
+            middles = zip(known, system["origin"], strict=True)
+            moved = [f"{name} from {middle:.5g}" for name, middle in middles if middle != 0]
+            if moved:
+                found.append("in these forces coordinates count from their mean: " + _joined(moved))
         found.append("friction: " + _joined(_term(x, known) for x in system["friction"]))
         if system["sensor"]:
             found.append("sensor: " + _joined(_plain(x, known) for x in system["sensor"]))
@@ -61,8 +65,8 @@ def _rest(physics: dict[str, Any], names: list[str] | None) -> str:
     tried = [x for x in physics["stages"] if x["name"].startswith("learned rest")]
     if not tried:
         return (
-            "not tried; it is where forecasts err by more than the sensor, there are one or two "
-            "coordinates, and the time suffices"
+            "not tried (only for one or two coordinates, with time left, where forecasts err by "
+            "more than the sensor)"
         )
     stage = next((x for x in reversed(tried) if x["kept"]), tried[-1])
     if stage["error"] is None:

@@ -34,6 +34,7 @@ from dhn.reports.run_figures import (
     error_figure,
     forecast_figure,
     parameter_figure,
+    smoothed_energy_figure,
     training_figure,
 )
 from dhn.reports.verdict import sentences
@@ -41,6 +42,7 @@ from dhn.training.history import read_history
 from dhn.trajectories.container import Trajectories
 
 Section = tuple[str, str, Html]
+RUNS = 3  # panels that fit beside each other
 
 
 def write_run_report(
@@ -71,9 +73,12 @@ def write_run_report(
     if data is not None:
         sections.append(_data(data))
     if trial is not None:
-        sections += [_forecasts(trial), _energy(trial)]
+        sections.append(_forecasts(trial))
+        if model.mechanics is None:
+            sections.append(_energy(trial))
     lead = ""
     if (fitted := model.mechanics) is not None:
+        sections += [] if data is None else [_smoothed_energy(fitted, data)]
         sections += [_physics(fitted), _origin(run, {"summary": model.record})]
         lead = f"mechanics of {', '.join(fitted.labels['names'])}, fitted in "
     if (network := model.network) is not None:
@@ -181,6 +186,20 @@ def _energy(trial: Trial) -> Section:
     if trial.blocks is not None:
         parts.append(paragraph(trial.blocks.describe() + "."))
     return section("Energy", *parts, anchor="energy")
+
+
+def _smoothed_energy(model: Mechanics, data: Trajectories) -> Section:
+    """The identified energy along the longest runs of the data."""
+    longest = np.sort(np.argsort(-data.lengths, kind="stable")[:RUNS])
+    some = data[longest]
+    drawn = smoothed_energy_figure(
+        some.times, model.model.smooth(some).energy, some.ids, some.units.get("t", "")
+    )
+    caption = (
+        "Energy of the smoothed motion by the identified mass matrix and potential, up to a "
+        "constant: friction lets it fall, and where it rises something else drives the motion."
+    )
+    return section("Energy", picture(drawn, caption, alt="energy over time"), anchor="energy")
 
 
 def _parameters(model: AbstractNetworkAnswers, data: Trajectories | None) -> Section:

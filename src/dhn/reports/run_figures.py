@@ -128,6 +128,29 @@ def energy_figure(
     return fig, own
 
 
+def smoothed_energy_figure(
+    times: Float[np.ndarray, "n T"], energy: Float[np.ndarray, "n T"], ids: Sequence[str], unit: str
+) -> "Figure":
+    """Energy of the identified mechanics along measured runs.
+
+    Arguments:
+        times: (n, T) of the states.
+        energy: (n, T) of the smoothed states, NaN beyond the end of a run.
+        ids: Names of the runs.
+        unit: Of the times.
+
+    Returns:
+        A panel for each run.
+    """
+    with style():
+        fig = new_figure(10.5, 2.7)
+        for k, ax in enumerate(fig.subplots(1, len(ids), squeeze=False)[0]):
+            ax.plot(times[k], energy[k], color=OWN)
+            ax.set(title=ids[k], xlabel=axis("t", unit or None))
+        fig.axes[0].set_ylabel("energy per inertia")
+    return fig
+
+
 def energies(
     prediction: Trajectories, truth: Trajectories
 ) -> tuple[bool, Float[np.ndarray, "n T"], Float[np.ndarray, "n T"]]:

@@ -42,6 +42,12 @@ def test_the_noise_of_rounding_is_that_of_a_uniform_error():
     assert noise_level([t], [x]) == pytest.approx(1 / np.sqrt(12), rel=0.2)
 
 
+def test_an_encoder_read_faster_than_it_turns_still_rounds():
+    t, unit = np.arange(8000.0), 2 * np.pi / 8192
+    x = np.round(signal(t, 9000)[0] / unit) * unit  # most neighbours are equal
+    assert noise_level([t], [x]) == pytest.approx(unit / np.sqrt(12), rel=0.2)
+
+
 def test_holes_and_glitches_are_not_noise():
     rng = np.random.default_rng(1)
     t = np.delete(np.arange(1000.0), np.s_[300:420])

@@ -8,6 +8,7 @@ from jaxtyping import Float
 _DIFFERENCES = range(1, 11)  # orders of differences that are tried
 _FEWEST = 8  # windows that an estimate needs
 _OUTLIER = 6.0  # deviations beyond which a difference is a glitch, not noise
+_SAME, _WHOLE = 1e-9, 0.01  # of the range and of a unit: below, a difference is arithmetic's
 
 
 def noise_level(
@@ -19,7 +20,7 @@ def noise_level(
     scaled to weights of unit norm, keeps the noise's deviation; that holds for uneven times too.
     Each order bounds the noise from above by what the signal leaks into it, so the smallest of
     ten orders is taken, unless it is smaller by no more than chance. Noise that is correlated over
-    neighbouring samples is underestimated.
+    neighbouring samples is underestimated, but never below the error of rounding.
     """
     best = float("nan")
     for order in _DIFFERENCES:
@@ -32,7 +33,7 @@ def noise_level(
         chance = 0.5 * np.sqrt(order / len(differences))
         if not found >= best * (1 - chance):
             best = found
-    return best
+    return max(best, _unit(np.concatenate(values)) / np.sqrt(12)) if np.isfinite(best) else best
 
 
 def _differences(t: np.ndarray, x: np.ndarray, order: int) -> np.ndarray:
@@ -49,6 +50,16 @@ def _differences(t: np.ndarray, x: np.ndarray, order: int) -> np.ndarray:
     weights = 1 / np.prod(apart, axis=2)
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
     return np.einsum("nw,nw->n", weights, values - values.mean(1, keepdims=True))
+
+
+def _unit(values: np.ndarray) -> float:
+    """What all values are multiples of, up to a constant; 0 if they are not rounded."""
+    apart = np.diff(np.unique(values))
+    apart = apart[apart > _SAME * np.ptp(values)]
+    if not len(apart):
+        return 0.0
+    steps = apart / apart.min()
+    return float(apart.min()) if np.abs(steps - np.round(steps)).max() < _WHOLE else 0.0
 
 
 def _deviation(differences: np.ndarray) -> float:
