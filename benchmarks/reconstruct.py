@@ -148,11 +148,11 @@ def coverage(model: dhn.DHN, asked: Trajectories, posterior, test: Trajectories)
     if not hidden.any():
         truth, part = scaler.transform_p(test.p), slice(d, 2 * d)
         hidden = np.ones(truth.shape, bool)
-    seen = np.concatenate([asked.known_q] * 2, axis=-1)
-    chosen = bands_for(model.trained, ask(model.trained, asked))
+    scaled = ask(model.trained, asked)
+    chosen, place = bands_for(model.trained, scaled), horizons(scaled.known)
     share = {}
     for name, bands in (("bare", Bands.gaussian()), ("calibrated", chosen)):
-        levels = bands.quantiles(posterior.states, posterior.deviation, horizons(seen))
+        levels = bands.quantiles(posterior.states, posterior.deviation, place)
         levels = {level: x[..., part] for level, x in levels.items()}
         inside = [(levels[a] <= truth) & (truth <= levels[1 - a]) for a in (0.25, 0.05)]
         share[name] = [float(x[hidden].mean()) for x in inside]

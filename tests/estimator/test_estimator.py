@@ -209,6 +209,11 @@ def test_calibrated_bands_cover_what_they_claim(data):
     # leave a standard error of 0.07 and 0.04.
     assert abs(found["50 %"] - 0.5) < 0.15
     assert abs(found["90 %"] - 0.9) < 0.09
+    blind = model.reconstruct(test.replace(p=None))
+    low, high = (blind.trajectories.p_quantiles[level] for level in (0.05, 0.95))
+    assert abs(np.mean((low <= test.p) & (test.p <= high)) - 0.9) < 0.09
+    length, error = blind.parameters["l"]
+    assert np.mean(np.abs(length - test.params["l"]) <= 2 * error) > 0.88
 
 
 @pytest.mark.slow

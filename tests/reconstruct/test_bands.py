@@ -36,6 +36,24 @@ def test_a_number_without_errors_takes_those_of_the_others():
     np.testing.assert_array_equal(factors[:, 0], factors[:, 1])
 
 
+def test_momenta_inferred_from_positions_have_factors_of_their_own():
+    """Errors of sparse states are as claimed, those of momenta without measurements are tripled."""
+    sparse, positions = np.zeros((2, 64, 40, 2), bool)
+    sparse[:, ::4] = positions[..., 0] = True
+    place = horizons(np.concatenate([sparse, positions]))
+    errors = np.abs(np.random.default_rng(0).normal(size=(128, 40, 2)))
+    errors[64:, :, 1] *= 3
+    known = np.concatenate([sparse, positions])
+    bands = Bands.fit(np.where(known, np.nan, errors), place)
+    whole = bands.quantiles(np.zeros((1, 1, 2)), np.ones((1, 1, 2)), np.zeros((1, 1)))
+    partly = bands.quantiles(np.zeros((1, 1, 2)), np.ones((1, 1, 2)), horizons(positions[:1, :1]))
+    np.testing.assert_allclose(whole[0.95], 1.645, rtol=0.1)
+    np.testing.assert_allclose(partly[0.95][..., 1], 3 * 1.645, rtol=0.1)
+    np.testing.assert_allclose(bands.widening(positions[:2]), 3.0, rtol=0.1)
+    np.testing.assert_array_equal(bands.widening(sparse[:2]), 1.0)
+    np.testing.assert_array_equal(Bands.gaussian().widening(positions[:2]), 1.0)
+
+
 def test_bands_come_back_from_arrays_also_with_one_factor_for_all():
     bands = Bands.fit(scores(64, 0), ahead(64))
     back = Bands.from_arrays(bands.to_arrays())

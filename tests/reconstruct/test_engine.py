@@ -312,3 +312,19 @@ def test_a_training_set_is_refined_where_the_model_fits_it():
     # Three unknowns, two of them a state, in 66 numbers.
     assert left < 0.4 * sigma
     assert np.abs(moved - codes)[:-1].max() > 0
+
+
+def test_a_training_set_is_refined_however_closely_the_model_follows_it():
+    """A misfit far below the noise is no reason to refuse a path, even if others have less.
+
+    Half of the momenta are so wrong as first momenta of positions alone are, and loosely tied.
+    """
+    frequencies, phases = np.tile(FREQUENCIES, 2), np.tile(PHASES, 2)
+    states = truth(frequencies, STATES, phases)
+    values = states + 0.0
+    values[6:, :, 1] *= 1.05
+    seen, noise = np.ones(states.shape, bool), np.broadcast_to([1e-3, 0.1], states.shape)
+    codes = frequencies[:, None] - 1.0
+    found, _, good = refine(knowledge(noise=1e-3), values, seen, noise, values, codes)
+    assert good.all()
+    assert np.abs(found - states)[..., 1].max() < 0.2 * np.abs(values - states)[..., 1].max()

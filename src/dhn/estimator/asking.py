@@ -165,11 +165,13 @@ def _off_grid(values, known, noise, place, states, least) -> Asked:
 
 
 def answer(trained: "TrainedModel", asked: Asked, draws: int = 0, seed: int = 0) -> Posterior:
-    """The posterior of the states on the grid and of the codes."""
-    return reconstruct(
+    """The posterior of the states on the grid and, with calibrated covariance, of the codes."""
+    posterior = reconstruct(
         trained.knowledge, asked.values, asked.known, asked.noise,
         between=asked.between, draws=draws, seed=seed,
     )  # fmt: skip
+    wider = bands_for(trained, asked).widening(asked.known)
+    return dataclasses.replace(posterior, code_root=posterior.code_root * wider[:, None, None])
 
 
 def denoised(trained: "TrainedModel", asked: Asked, seed: int) -> Posterior:

@@ -302,14 +302,13 @@ def calibrated(
 
 
 def _masks(shape: tuple[int, ...], observe: int) -> list[np.ndarray]:
-    """Questions with which bands are calibrated: a forecast, and states between known ones.
+    """Questions with which bands are calibrated: a forecast, sparse states, and positions alone.
 
-    Posteriors of sparse states and of a forecast err differently, so that factors of the one do not
-    suit the other.
+    Their posteriors err differently, so that factors of the one do not suit the other.
     """
-    time = np.arange(shape[1])[:, None]
+    time, number = np.arange(shape[1])[:, None], np.arange(shape[2])
     whole = np.ones(shape[2], bool)
     found = [(time < observe) & whole]
     for step in (step for step in SPARSE if 2 * step < shape[1]):
         found.append(((time % step == 0) | (time == shape[1] - 1)) & whole)
-    return found
+    return [*found, (time >= 0) & (number < shape[2] // 2)]

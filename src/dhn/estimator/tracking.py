@@ -23,7 +23,7 @@ from dhn.estimator.asking import (
     read_back,
 )
 from dhn.estimator.parameters import Parameters
-from dhn.reconstruct.bands import Bands
+from dhn.reconstruct.bands import Bands, horizons
 from dhn.reconstruct.engine import most_probable
 from dhn.reconstruct.job import UNDETERMINED, VAGUE
 from dhn.reconstruct.posterior import Result
@@ -79,7 +79,7 @@ class Tracker:
         self._noise = scaled if noise is None else noise
         self._seen: list[tuple[float, np.ndarray, np.ndarray, np.ndarray]] = []
         self._filter: Filter | None = None
-        self._bands = Bands.gaussian()
+        self._bands, self._widening = Bands.gaussian(), 1.0
         self._outside: collections.deque[bool] = collections.deque(maxlen=lag)
         self._start = self._last = np.nan
         self._index = 0
@@ -144,6 +144,7 @@ class Tracker:
         posterior = answer(trained, asked)
         found = read_back(trained, data, asked, posterior)
         self._bands = bands_for(trained, asked)
+        self._widening = float(self._bands.widening(asked.known)[0])
         result = Result(posterior.result[0])
         states = int(np.ceil(asked.place[0, -1] - ON_GRID)) + 1
         if states >= self._lag and (result == Result.OK or states >= PATIENCE * self._lag):
@@ -204,11 +205,13 @@ class Tracker:
             innovation = square / known.sum()
             self._outside.append(bool(square > _rare_square(int(known.sum()))))
             filter.correct(back, measured, np.sqrt(variance))
-        return self._answer(t, filter, place - first, filter.estimate(back), innovation)
+        kind = horizons(known[None, None])
+        return self._answer(t, filter, place - first, filter.estimate(back), kind, innovation)
 
     def _answer(
-        self, t: float, filter: Filter, place: float, now: Estimate, innovation: float
-    ) -> Tracked:
+        self, t: float, filter: Filter, place: float, now: Estimate, kind: np.ndarray,
+        innovation: float,
+    ) -> Tracked:  # fmt: skip
         trained, prior = self._trained, self._trained.prior
         deviation = np.sqrt((now.root**2).sum(-1))
         spread = np.sqrt((now.code_root**2).sum(-1))
@@ -218,7 +221,7 @@ class Tracker:
         if len(self._outside) >= LEAST and np.mean(self._outside) >= 0.5:
             result = Result.POOR_FIT
         state = _between(filter.path, place)
-        levels = self._bands.quantiles(state[None, None], deviation[None, None], np.zeros((1, 1)))
+        levels = self._bands.quantiles(state[None, None], deviation[None, None], kind)
         d = trained.context.dim
 
         def physical(x):
@@ -226,7 +229,7 @@ class Tracker:
 
         bands = {level: physical(x[0, 0]) for level, x in levels.items()}
         code = (prior.mean + prior.basis @ now.code)[None]
-        root = (prior.basis @ now.code_root)[None]
+        root = self._widening * (prior.basis @ now.code_root)[None]
         return Tracked(
             t, *physical(state),
             {level: x[0] for level, x in bands.items()},

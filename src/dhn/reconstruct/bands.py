@@ -16,13 +16,17 @@ LEAST_ERRORS = 40
 """Held-out errors that a factor is made from; with fewer of them horizons are joined."""
 
 
+PARTLY = -1.0
+"""Instead of a horizon: states of which some numbers are known and others are not."""
+
+
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bands:
     """Factors on posterior standard deviations, by horizon beyond the last known number."""
 
     edges: Float[np.ndarray, " b"]
-    """First horizon of each bin, in states; 0 is between known numbers."""
+    """First horizon of each bin, in the numbers of `horizons`."""
     factors: Float[np.ndarray, "b m levels"]
     """Half-width of a band over the posterior standard deviation; `m` is 1 if all numbers of a
     state have the same."""
@@ -40,13 +44,14 @@ class Bands:
 
         Arguments:
             scores: Absolute errors over posterior standard deviations; NaN where nothing is known.
-            horizon: States beyond the last known number, 0 between known numbers.
+            horizon: As from `horizons`.
 
         Returns:
             For each bin of horizons and number of a state the finite-sample quantiles of scores.
         """
         longest = max(float(horizon.max()), 1.0)
-        edges = np.unique(np.concatenate([[0.0, 1.0], np.geomspace(1, longest, BINS)]).round())
+        edges = np.concatenate([[PARTLY, 0.0], np.geomspace(1, longest, BINS)])
+        edges = np.unique(edges.round())
         kept, factors, waiting = [], [], []
         for i, edge in enumerate(edges):
             stop = edges[i + 1] if i + 1 < len(edges) else np.inf
@@ -61,7 +66,6 @@ class Bands:
                 waiting = []
         if not kept:
             return cls.gaussian()
-        kept[0] = 0.0
         return cls(np.array(kept), np.array(factors))
 
     def quantiles(
@@ -78,6 +82,24 @@ class Bands:
             found[round(0.5 - level / 2, 3)] = mean - width
             found[round(0.5 + level / 2, 3)] = mean + width
         return {level: found[level] for level in QUANTILES}
+
+    def widening(self, known: Bool[np.ndarray, "n T m"]) -> Float[np.ndarray, " n"]:
+        """Factor on the standard deviations of codes.
+
+        Momenta inferred from positions are wrong because the code is: the model's error, which is
+        systematic, moves both along directions that positions hardly determine. So both posteriors
+        are too narrow by the same factor, which held-out momenta show.
+
+        Arguments:
+            known: Which numbers are known.
+
+        Returns:
+            That factor, at least 1, for trajectories of which no state is wholly known; 1 for
+            others, and without calibration.
+        """
+        nominal = Bands.gaussian().factors[0, 0, -1]
+        partly = self.factors[0, :, -1].mean() / nominal if self.edges[0] == PARTLY else 1.0
+        return np.where(known.all(-1).any(1), 1.0, max(1.0, partly))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return {"bands/edges": self.edges, "bands/factors": self.factors}
@@ -96,7 +118,16 @@ def _conformal(scores: Float[np.ndarray, " k"]) -> Float[np.ndarray, " levels"]:
 
 
 def horizons(known: Bool[np.ndarray, "n T m"]) -> Float[np.ndarray, "n T"]:
-    """States beyond the last known number of each trajectory; 0 before it."""
-    any_known = np.logical_or.reduce(known, axis=-1)
+    """Where a state lies among the known ones: errors of a posterior differ from place to place.
+
+    Arguments:
+        known: Which numbers are known.
+
+    Returns:
+        States beyond the last known number of each trajectory, 0 before it, and `PARTLY` where a
+        part of the state itself is known.
+    """
+    any_known, whole = known.any(-1), known.all(-1)
     last = known.shape[1] - 1 - np.argmax(any_known[:, ::-1], axis=1)
-    return np.maximum(np.arange(known.shape[1])[None] - last[:, None], 0).astype(float)
+    ahead = np.maximum(np.arange(known.shape[1])[None] - last[:, None], 0).astype(float)
+    return np.where(any_known & ~whole, PARTLY, ahead)

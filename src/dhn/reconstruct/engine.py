@@ -28,7 +28,7 @@ FEW = Smoother(most=8, most_per_level=4, settled=0.1, slow=0.1)
 """Iterations from states that are nearly right already. A tenth of a unit of log-likelihood moves
 them by a small share of their standard deviation."""
 SURPRISE = 4.0
-"""Standard deviations by which the squared misfit of measurements may exceed the typical one."""
+"""Standard deviations by which the squared misfit of measurements may exceed the expected one."""
 
 
 def reconstruct(
@@ -167,8 +167,8 @@ def refine(
     numbers = np.maximum((weight > 0).sum((1, 2)), 1)
     misfit = (weight[:, : job.span] * (path.states - values[:, : job.span]) ** 2).sum((1, 2))
     misfit = misfit / numbers
-    # A noise that is stated wrongly changes the misfit of all trajectories alike.
-    good = misfit < np.median(misfit) * (1 + SURPRISE * np.sqrt(2 / numbers))
+    # A noise that is stated too small raises the misfit of all trajectories alike.
+    good = misfit < max(1.0, np.median(misfit)) * (1 + SURPRISE * np.sqrt(2 / numbers))
     found[good, : job.span] = path.states[good]
     codes[good] = prior.mean + path.code[good] @ prior.basis.T
     return found, codes, good
