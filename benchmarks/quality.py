@@ -131,7 +131,8 @@ def measure(system: str, variant: str, data: str, seed: int, budget: float) -> d
     # Compiles the steps: clean data of the same shape.
     clean = simulated(system, count, TRAIN_SEED, random=True) if "noise" in settings else train
     dhn.DHN(preset, **options).fit(clean, steps=1)
-    model = dhn.DHN(preset, **options).fit(train, budget=budget)
+    model = dhn.DHN(preset, **options)
+    model.fit(train, budget=budget)
     truth = simulated(system, CHECKED, CHECK_SEED + seed, random=settings.get("random", False))
     seen = simulated(system, CHECKED, CHECK_SEED + seed, **settings)
     found: dict[str, Any] = {data: completion(model, seen, truth)}

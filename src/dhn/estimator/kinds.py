@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, final
 
 import jax
 
@@ -76,7 +76,7 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         validation: TrajectoriesLike | None = None,
         source: dict[str, Any] | None = None,
         start: "AbstractNetworkAnswers | None" = None,
-    ) -> Self:
+    ) -> "AbstractEstimator":
         """Train on these trajectories, for `steps` optimiser steps or `budget` seconds.
 
         Arguments:
