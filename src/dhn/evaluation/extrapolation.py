@@ -100,7 +100,7 @@ def continued(
 ) -> Trajectories:
     """The observed states followed by predicted ones, which are not known, on the same grid."""
     parts = {"q": (observed.q, q)}
-    if momenta is not None:
+    if momenta is not None and observed.momenta is not None:
         parts["v" if observed.p is None else "p"] = (observed.momenta, momenta)
     joined = {name: np.concatenate(x, axis=1) for name, x in parts.items()}
     asked = extended(observed, q.shape[1], observed.usual_step)
