@@ -5,12 +5,13 @@ import shlex
 
 import pytest
 from asking_table import ASKING
+from importing_table import IMPORTING
 from making_table import MAKING
 
 from dhn.cli import COMMANDS as ALL
 from dhn.cli import main
 
-COMMANDS = [*ASKING, *MAKING]
+COMMANDS = [*ASKING, *MAKING, *IMPORTING]
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ one is noticed. The arrays are not compressed: measured or simulated doubles har
 training reads them all the time.
 """
 
+import contextlib
 import itertools
 import json
 import math
@@ -115,10 +116,9 @@ class StoredTrajectories(AbstractSource):
 
     def __getitem__(self, rows: slice) -> Trajectories:
         """These trajectories, in memory; only slices of consecutive ones are read."""
-        try:
+        first, last, step = 0, 0, 0
+        with contextlib.suppress(AttributeError, TypeError):  # no slice, or not of whole numbers
             first, last, step = rows.indices(len(self))
-        except (AttributeError, TypeError):  # no slice, or not of whole numbers
-            step = 0
         if step != 1:
             raise UserError("trajectories on disk are read by slices, such as stored[0:1000].")
         if first >= last:
@@ -216,8 +216,10 @@ class StoredTrajectories(AbstractSource):
         """The numbers of the trajectories `rows`, first and last + 1; of a shared array, all."""
         try:
             self._find_chunks(name, rows)
-            index = ... if rows is None else rows_of_array(self._axes[name] or 0, *rows)
-            return np.asarray(self._arrays[name][index if level is None else (level, slice(*rows))])
+            index: Any = ... if rows is None else rows_of_array(self._axes[name] or 0, *rows)
+            if level is not None:
+                index = (level, index[1])
+            return np.asarray(self._arrays[name][index])
         except Exception as error:  # Zarr reports damage by many kinds of exceptions
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UserError(

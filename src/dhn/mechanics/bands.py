@@ -6,7 +6,6 @@ from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import stdtrit
 
 from dhn.mechanics.predicting import Mechanics
 from dhn.mechanics.windows import Forecasts, Windows, errors, forecasts
@@ -98,6 +97,8 @@ def calibrated(
         coefficients drawn from their distribution.
     Returns: the factors.
     """
+    from scipy.special import stdtrit  # slow to import; only a fit needs it
+
     parts = [(x, forecasts(mechanics, x, systems)) for x, systems in (validation, training)]
     scales = (1.0, optimism)
     off = [
