@@ -99,7 +99,8 @@ class Bands:
         """
         nominal = Bands.gaussian().factors[0, 0, -1]
         partly = self.factors[0, :, -1].mean() / nominal if self.edges[0] == PARTLY else 1.0
-        return np.where(known.all(-1).any(1), 1.0, max(1.0, partly))
+        whole = np.logical_and.reduce(known, axis=2)
+        return np.where(np.logical_or.reduce(whole, axis=1), 1.0, max(1.0, partly))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         return {"bands/edges": self.edges, "bands/factors": self.factors}
@@ -127,7 +128,8 @@ def horizons(known: Bool[np.ndarray, "n T m"]) -> Float[np.ndarray, "n T"]:
         States beyond the last known number of each trajectory, 0 before it, and `PARTLY` where a
         part of the state itself is known.
     """
-    any_known, whole = known.any(-1), known.all(-1)
+    any_known = np.logical_or.reduce(known, axis=-1)
+    whole = np.logical_and.reduce(known, axis=-1)
     last = known.shape[1] - 1 - np.argmax(any_known[:, ::-1], axis=1)
     ahead = np.maximum(np.arange(known.shape[1])[None] - last[:, None], 0).astype(float)
     return np.where(any_known & ~whole, PARTLY, ahead)
