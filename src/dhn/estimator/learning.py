@@ -42,7 +42,7 @@ OBSERVED = 16
 """States that a forecast is usually made from."""
 LEAST_SHARE = 0.1
 """Of a budget that each training of a sequence gets, however long reconstruction took."""
-ANCHOR = 0.1
+ANCHOR = 0.03
 """Assumed noise of inferred first momenta, scaled. Positions leave the unit of momenta of each
 trajectory open, and codes would absorb it; a loose tie to `M(q) v` fixes it without its errors."""
 SPARSE = (4, 16)
