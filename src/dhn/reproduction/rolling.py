@@ -1,5 +1,7 @@
 """Predictions in the manner of the paper: a code fitted step by step, then a plain roll-out."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ from jaxtyping import Array, Float, Key
 
 from dhn.blocks import Known, StateBlock
 from dhn.codes.autodecode import autodecode
+from dhn.errors import UserError
 from dhn.estimator.answers import extended, keep_known, refined
 from dhn.estimator.trained import TrainedModel
 from dhn.models.config import DenoisingConfig
@@ -17,13 +20,67 @@ from dhn.models.dhn import as_dhn
 from dhn.models.stage import AbstractStage
 from dhn.models.upsampler import AbstractUpsampler
 from dhn.reconstruct.forecast import forecast
+from dhn.training.prepare import prepare
+from dhn.training.step import Run, initial_state, run_steps
 from dhn.trajectories.container import Trajectories
 
 
-def _codes(trained: TrainedModel, observed: Trajectories) -> np.ndarray:
-    return autodecode(
-        trained.model, _scaled(trained, observed), observed.complete, trained.prior
-    ).codes
+def fit_codes(trained: TrainedModel, observed: Trajectories, seed: int = 0) -> np.ndarray:
+    """Codes of new trajectories, found as the recipe of the model found those of training.
+
+    A recipe of whole trajectories (the paper's) fits them for as many epochs as training took;
+    any other by least squares.
+
+    Arguments:
+        trained: A model with codes.
+        observed: (n, T, d) states, complete windows among them.
+        seed: Of the first codes and of the noise.
+
+    Returns:
+        (n, k) codes.
+    """
+    recipe = trained.training
+    if recipe.batch_of == "trajectories":
+        epochs = recipe.steps * recipe.batch_size / len(trained.codes)
+        return codes_by_epochs(trained, observed, epochs, seed)
+    with jax.enable_x64(recipe.precision == "float64"):
+        states = _scaled(trained, observed)
+        return autodecode(trained.model, states, observed.complete, trained.prior).codes
+
+
+def codes_by_epochs(
+    trained: TrainedModel, observed: Trajectories, epochs: float, seed: int = 0
+) -> np.ndarray:
+    """Codes by the training's own loss, optimiser and batches, with the weights held.
+
+    Arguments:
+        trained: A model trained on batches of whole trajectories.
+        observed: (n, T, d) states, complete windows among them.
+        epochs: How often every trajectory is seen.
+        seed: Of the first codes and of the noise.
+
+    Returns:
+        (n, k) codes.
+    """
+    held = trained.training.model_copy(update={"learning_rate": 0.0, "seed": seed})
+    steps = max(1, math.ceil(epochs * len(observed) / held.batch_size))
+    with jax.enable_x64(held.precision == "float64"):
+        states = jax.tree.map(
+            lambda x: jnp.asarray(x, held.precision), _scaled(trained, observed)
+        )
+        shapes = trained.model.training_shapes
+        data = prepare(states, observed.complete, shapes, np.arange(len(observed)))
+        static = eqx.filter(trained.model, eqx.is_inexact_array, inverse=True)
+        drawn, total = jnp.asarray(seed % 2**32, jnp.uint32), jnp.asarray(steps, jnp.int32)
+        run = Run(static, data, held, drawn, total)
+        first = initial_state(trained.model, len(observed), held)
+        state, log = run_steps(run, first, jnp.asarray(steps, jnp.int32))
+        if not bool(log.finite):
+            raise UserError(
+                "codes of new trajectories met a number that is not finite; expected a model "
+                "whose losses are finite on them. Check the states, or train the model further."
+            )
+        return np.asarray(state.codebook.rows)
 
 
 def _scaled(trained: TrainedModel, data: Trajectories) -> StateBlock:
@@ -50,7 +107,7 @@ def roll_forward(
         Observed and predicted states.
     """
     with jax.enable_x64(trained.training.precision == "float64"):
-        codes = _codes(trained, observed) if codes is None else codes
+        codes = fit_codes(trained, observed, seed) if codes is None else codes
         path = forecast(trained.forecaster, _scaled(trained, observed), codes, steps, jr.key(seed))
     asked = extended(observed, steps, trained.context.time_step)
     return keep_known(asked, _filled(trained, asked, path, slice(-steps, None)))
@@ -67,7 +124,7 @@ def upsample(
     with jax.enable_x64(trained.training.precision == "float64"):
         codes = np.zeros((len(sparse), model.latent_size), np.float32)
         if model.uses_code:
-            codes = _codes(trained, fine)
+            codes = fit_codes(trained, fine)
         path = model.upsample(_scaled(trained, sparse), jnp.asarray(codes), factor)
     return keep_known(fine, _filled(trained, fine, path, slice(None)))
 
@@ -90,7 +147,7 @@ def superresolve(
     """
     model, fine = as_dhn(trained.model), refined(sparse, factor)
     with jax.enable_x64(trained.training.precision == "float64"):
-        codes = jnp.asarray(_codes(trained, fine))
+        codes = jnp.asarray(fit_codes(trained, fine, seed))
         path = jax.tree.map(jnp.asarray, _scaled(trained, fine))
         for stage in sorted(model.stages, key=lambda stage: -stage.spacing):
             if stage.spacing < factor:
