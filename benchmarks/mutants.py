@@ -101,7 +101,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ("models/stage.py", "return Q_source + target.q - Q_target",
      "return Q_source + target.p - Q_target", EQUATIONS),
     ("models/stage.py", "total / jnp.maximum(count, 1)[:, None]", "total", EQUATIONS),
-    ("models/stage.py", '("p", spec.source, said.P_source)', '("p", spec.target, said.P_source)',
+    ("models/stage.py", '("p", spec.source, predicted.P_source)', '("p", spec.target, predicted.P_source)',
      EQUATIONS),
     ("models/stage.py", "(value - truth) / stage.scale", "(value - truth) * stage.scale",
      EQUATIONS),

@@ -37,7 +37,7 @@ def keep() -> None:
     """Keep programs from now on; for commands, which begin anew each time.
 
     Only if Equinox is not loaded yet: calls back into Python, by which it raises errors from within
-    programs, cannot be stored, and here it is told to make them NaN instead.
+    programs, cannot be stored, and here it makes them NaN instead.
     """
     if "equinox" not in sys.modules:
         _SETTING["keep"] = os.environ.setdefault("EQX_ON_ERROR", "nan") == "nan"

@@ -192,8 +192,8 @@ def _fit_codes(model, states, known, prior, most, limits, few_windows):
         for i in live:
             steps = weights[i].shape[1]
             codes = jnp.repeat(z, steps, axis=0)
-            said = model.stage_residuals(i, windows[i], codes).reshape(n, steps, -1)
-            rows.append((said * weights[i][..., None]).reshape(n, -1))
+            predicted = model.stage_residuals(i, windows[i], codes).reshape(n, steps, -1)
+            rows.append((predicted * weights[i][..., None]).reshape(n, -1))
         return jnp.concatenate(rows, axis=1) / noise
 
     few, weight = dict(windows), dict(weights)

@@ -97,14 +97,14 @@ def rivals(
     positions_only = truth.momenta is None
     linear = None if positions_only else linear_model(observed, steps, train, validation)
     if linear is not None:
-        said = linear.forecast(observed, steps)
+        predicted = linear.forecast(observed, steps)
         where = "the observed states alone" if train is None else "the training data"
         how = f"least squares on {where}, {linear.delays} states at a time"
-        if not _bounded(said, observed):
+        if not _bounded(predicted, observed):
             how += "; it grows without bound" + (
                 ", as with --train it may not" if train is None else ""
             )
-        found.append(Rival("linear (DMD)", how, said, compare(said, truth)))
+        found.append(Rival("linear (DMD)", how, predicted, compare(predicted, truth)))
     return found
 
 
@@ -123,8 +123,8 @@ def _causal(
         known = np.asarray(truth.known).copy()
         known[:, observe:] = False
         q = np.concatenate([truth.q[:, :observe], q], axis=1)
-        said = truth.replace(q=q, known=known)
-        return Rival(name, how, said, compare(said, truth))
+        predicted = truth.replace(q=q, known=known)
+        return Rival(name, how, predicted, compare(predicted, truth))
 
     observed = truth[:, :observe]
     found = [rival("persistence", "the last position stays", _still(observed, steps))]
@@ -177,8 +177,8 @@ def linear_model(
             continue
         for half, whole in zip(halves, wholes, strict=True):
             with np.errstate(over="ignore", invalid="ignore"):
-                said = half.forecast(shown, hidden.states - shown.states)
-                score = float(np.nanmedian(error_of_each(said, hidden)))
+                predicted = half.forecast(shown, hidden.states - shown.states)
+                score = float(np.nanmedian(error_of_each(predicted, hidden)))
                 far = whole.forecast(observed, steps)
             if np.isfinite(score):
                 found.append((not _bounded(far, observed), score, whole))
@@ -201,10 +201,10 @@ def _trials(
     return seen[:, :cut], seen[whole, :cut], seen[whole]
 
 
-def _bounded(said: Trajectories, observed: Trajectories) -> bool:
+def _bounded(predicted: Trajectories, observed: Trajectories) -> bool:
     """Whether a forecast stays within a few times what was observed."""
     size = np.nanmax(np.abs(observed.q), axis=(0, 1))
-    return bool((np.abs(said.q[:, observed.states :]) <= BOUND * size).all())
+    return bool((np.abs(predicted.q[:, observed.states :]) <= BOUND * size).all())
 
 
 def _run_at_end(data: Trajectories) -> int:

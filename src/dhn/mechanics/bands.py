@@ -126,7 +126,7 @@ def calibrated(
             [np.full(len(x), n / max(len(x), 1)) for x, n in zip(near, independent, strict=True)]
         )
         for j, level in enumerate(LEVELS):
-            # Student's: how large errors are is itself told by few windows.
+            # Student's: the size of errors is itself estimated from few windows.
             prior = float(stdtrit(PRIOR_WINDOWS + counts[k], 0.5 + level / 2)) * widened[knot]
             if counts[k] <= 0:
                 factors[j, k] = max(factors[j, k - 1], prior) if k else prior

@@ -13,8 +13,8 @@ from dhn.mechanics.motion import constant_masses, energy
 from dhn.mechanics.predicting import Mechanics
 from dhn.mechanics.rest import rest_force
 
-TOLD = 0.3
-"""A parameter whose error stays above this share of what it was before is not told by the data."""
+DETERMINED = 0.3
+"""A parameter whose error stays above this share of its prior one is not determined by the data."""
 TYPICAL = 256  # states over which the force of the learned rest is averaged
 
 
@@ -140,7 +140,7 @@ def _masses(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> list
 def _parameters(
     own: Classical, layout: Layout, theta: np.ndarray, errors: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Every parameter of a system, and whether it was held, is at a bound, or cannot be told."""
+    """Every parameter of a system; whether it was held, is at a bound, or is not determined."""
     found = [
         {"name": name, "value": value, "error": 0.0, "note": "held"}
         for name, value in own.held.items()
@@ -153,7 +153,7 @@ def _parameters(
             value, note = float(p.value(x)), ""
         if x <= least or x >= most:
             note = f"at its bound {value:.4g}"
-        elif e > TOLD * PARAMETER_WIDTH:
+        elif e > DETERMINED * PARAMETER_WIDTH:
             note = "the data cannot tell it alone"
         slope = value if p.logarithmic else p.unit
         found.append({"name": p.name, "value": value, "error": float(e * slope), "note": note})

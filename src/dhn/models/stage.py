@@ -238,12 +238,12 @@ def errors(
     """Each output minus the truth, in units of a typical change: `(part, states, error)`."""
     spec = stage.spec
     found = []
-    for said in outputs:
+    for predicted in outputs:
         for part, states, value in (
-            ("q", spec.target, said.Q_target),
-            ("p", spec.source, said.P_source),
-            ("q", spec.source, said.Q_source),
-            ("p", spec.target, said.P_target),
+            ("q", spec.target, predicted.Q_target),
+            ("p", spec.source, predicted.P_source),
+            ("q", spec.source, predicted.Q_source),
+            ("p", spec.target, predicted.P_target),
         ):
             if value is not None:
                 truth = getattr(window, part)[:, states]
@@ -255,8 +255,8 @@ def equation_loss(
     stage: AbstractStage, window: StateBlock, z: Float[Array, "n k"]
 ) -> Float[Array, ""]:
     """Clean inputs, all outputs: for each Hamiltonian two mean squares, added (paper, Eq. 10)."""
-    said = stage.equations(window, no_noise(window), z)
-    terms = [jnp.mean(error**2) for _, _, error in errors(stage, window, said)]
+    predicted = stage.equations(window, no_noise(window), z)
+    terms = [jnp.mean(error**2) for _, _, error in errors(stage, window, predicted)]
     return jnp.stack(terms).sum()
 
 
@@ -284,9 +284,9 @@ def separate_losses(
         jax.tree.map(lambda *x: jnp.concatenate(x), *pair)
         for pair in ((window, noised), (clean, level), (window, window))
     )
-    said = stage.equations(inputs, levels, jnp.concatenate([z, z]))
+    predicted = stage.equations(inputs, levels, jnp.concatenate([z, z]))
     equation = denoising = jnp.zeros((), window.q.dtype)
-    for part, states, error in errors(stage, truth, said):
+    for part, states, error in errors(stage, truth, predicted):
         squares = error**2
         equation += jnp.mean(squares[:n])
         if outputs == "all":
@@ -333,6 +333,6 @@ def stage_residuals(
     stage: AbstractStage, window: StateBlock, z: Float[Array, "n k"]
 ) -> Float[Array, "n m"]:
     """All clean-equation errors of each window in one row."""
-    said = stage.equations(window, no_noise(window), z)
-    rows = [error.reshape(error.shape[0], -1) for _, _, error in errors(stage, window, said)]
+    predicted = stage.equations(window, no_noise(window), z)
+    rows = [error.reshape(error.shape[0], -1) for _, _, error in errors(stage, window, predicted)]
     return jnp.concatenate(rows, axis=1)

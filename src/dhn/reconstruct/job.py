@@ -281,7 +281,7 @@ class Job:
         examples: Examples,
         samples: list[Float[np.ndarray, "n T m"]],
     ) -> Posterior:
-        """Covariances along the whole path, and what is to be said of each trajectory."""
+        """Covariances along the whole path, and the result of each trajectory."""
         n, T = whole.shape[:2]
         span = path.states.shape[1]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DRAWN = 5  # in colour; more lines than that cannot be told apart
+DRAWN = 5  # in colour; more lines than that cannot be distinguished
 BACKGROUND = 60  # in grey, behind them
 SHOWN_COORDINATES = 4  # panels that fit on one page
 

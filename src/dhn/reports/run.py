@@ -64,10 +64,10 @@ def write_run_report(
             model, data, train=train, validation=validation,
             observe=observe, ahead=ahead,
         )  # fmt: skip
-    said = sentences(trial) if trial is not None else []
+    words = sentences(trial) if trial is not None else []
     opening = []
-    if said:
-        box = element("div", element("b", "In short"), bullets(said), class_="box")
+    if words:
+        box = element("div", element("b", "In short"), bullets(words), class_="box")
         opening.append(box)
     sections = []
     if data is not None:
@@ -99,7 +99,7 @@ def write_run_report(
     return {
         "run": str(run),
         "report": str(output),
-        "verdict": said,
+        "verdict": words,
         **({} if trial is None else _numbers(trial)),
     }
 
@@ -141,9 +141,9 @@ def _forecasts(trial: Trial) -> Section:
     ]
     if trial.prediction.q_quantiles:
         shares = coverage(trial.prediction, trial.truth)
-        said = ", ".join(f"the {name} band holds {share:.0%}" for name, share in shares.items())
+        words = ", ".join(f"the {name} band holds {share:.0%}" for name, share in shares.items())
         score = number(crps(trial.prediction, trial.truth))
-        parts.append(paragraph(f"Of the measured states, {said}; CRPS {score}."))
+        parts.append(paragraph(f"Of the measured states, {words}; CRPS {score}."))
     return section("Forecasts against the truth", *parts, *_film(trial), anchor="forecasts")
 
 

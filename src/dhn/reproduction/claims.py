@@ -8,7 +8,7 @@ from typing import Any, final
 HOLDS, FAILS, NOISE, NOT_RUN = "holds", "does not hold", "within noise", "not run"
 NO_BLOCKS = "has no blocks"
 FACTOR = 3.0
-"""Two single runs must differ by more than this to be told apart; seeds alone differ so much."""
+"""Two single runs must differ by more than this to be distinguished; seeds alone differ so much."""
 SYSTEMS = ("single_pendulum", "double_pendulum")
 WITH_BLOCKS = ("Paper", "Blocks")
 DEFAULT = "Default"

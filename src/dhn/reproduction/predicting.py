@@ -75,15 +75,15 @@ def forecast_metrics(
 def example(prediction: Trajectories, truth: Trajectories) -> dict[str, Any]:
     """The first trajectory, for figures and the animation."""
     length = min(prediction.states, truth.states)
-    said, true = prediction[:1, :length], truth[:1, :length]
+    predicted, true = prediction[:1, :length], truth[:1, :length]
     shown = {
         "t": true.times[0].tolist(),
         "truth_q": true.q[0].tolist(),
-        "predicted_q": said.q[0].tolist(),
-        "known": said.known[0].tolist(),
+        "predicted_q": predicted.q[0].tolist(),
+        "known": predicted.known[0].tolist(),
         "params": {name: float(value[0]) for name, value in true.params.items()},
     }
-    energies = energy(true), energy(said, dict(true.params))
+    energies = energy(true), energy(predicted, dict(true.params))
     for name, values in zip(("truth_energy", "predicted_energy"), energies, strict=True):
         if values is not None:
             shown[name] = values[0].tolist()

@@ -65,9 +65,7 @@ def codes_by_epochs(
     held = trained.training.model_copy(update={"learning_rate": 0.0, "seed": seed})
     steps = max(1, math.ceil(epochs * len(observed) / held.batch_size))
     with jax.enable_x64(held.precision == "float64"):
-        states = jax.tree.map(
-            lambda x: jnp.asarray(x, held.precision), _scaled(trained, observed)
-        )
+        states = jax.tree.map(lambda x: jnp.asarray(x, held.precision), _scaled(trained, observed))
         shapes = trained.model.training_shapes
         data = prepare(states, observed.complete, shapes, np.arange(len(observed)))
         static = eqx.filter(trained.model, eqx.is_inexact_array, inverse=True)

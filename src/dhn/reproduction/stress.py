@@ -134,9 +134,9 @@ def valid_time(prediction: Trajectories, truth: Trajectories) -> dict[str, float
     """Predicted steps until the error of q, relative to its spread, is over `VALID`."""
     length = min(prediction.states, truth.states)
     unit = normal_units(truth)
-    said, true = prediction.q[:, OBSERVED:length] / unit, truth.q[:, OBSERVED:length] / unit
+    predicted, true = prediction.q[:, OBSERVED:length] / unit, truth.q[:, OBSERVED:length] / unit
     spread = np.sqrt(np.mean((true - true.mean((0, 1))) ** 2))
-    error = np.sqrt(np.mean((said - true) ** 2, axis=2)) / spread
+    error = np.sqrt(np.mean((predicted - true) ** 2, axis=2)) / spread
     wrong = ~(error <= VALID)
     first = np.where(wrong.any(1), wrong.argmax(1), wrong.shape[1])
     return {"valid_time": float(np.median(first)), "valid_time_mean": float(first.mean())}

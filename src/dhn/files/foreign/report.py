@@ -35,7 +35,7 @@ class ImportReport:
     measured: tuple[str, ...]
     """Of q, v and p those that the files hold."""
     period: float | None
-    """Characteristic time of the motion; None where none can be told."""
+    """Characteristic time of the motion; None where none can be estimated."""
     noise: Mapping[str, float]
     """Label of a coordinate, velocity or momentum -> standard deviation."""
     signal: Mapping[str, float]

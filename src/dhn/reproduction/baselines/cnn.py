@@ -128,8 +128,8 @@ class CNNModel(AbstractResidualLoss, AbstractUpsampler):
         factor = self.config.factor
         filled = self.upsample(window.at(slice(None, None, factor)), z, factor)
 
-        def unknown(said, truth):
-            error = (said - truth)[:, :-1].reshape(z.shape[0], -1, factor, truth.shape[-1])
+        def unknown(predicted, truth):
+            error = (predicted - truth)[:, :-1].reshape(z.shape[0], -1, factor, truth.shape[-1])
             return error[:, :, 1:].reshape(z.shape[0], -1) / self.scale
 
         return jnp.concatenate(jax.tree.map(unknown, filled, window), axis=1)

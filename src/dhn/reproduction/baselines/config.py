@@ -1,4 +1,4 @@
-"""Configurations of the trainable baselines: frozen, typed, told apart by `kind`."""
+"""Configurations of the trainable baselines: frozen, typed, distinguished by `kind`."""
 
 from typing import Annotated, Literal
 

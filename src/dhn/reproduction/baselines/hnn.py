@@ -82,8 +82,8 @@ class HNNModel(AbstractResidualLoss, AbstractForecaster):
     ) -> Float[Array, "n m"]:
         source, target = window.at(slice(0, 1)), window.at(slice(1, 2))
         equation = EQUATIONS[self.config.training]
-        said = equation(self.field, source, target, z, self.time_step)
-        errors = jax.tree.map(lambda a, b: (a - b)[:, 0] / self.scale, said, target)
+        predicted = equation(self.field, source, target, z, self.time_step)
+        errors = jax.tree.map(lambda a, b: (a - b)[:, 0] / self.scale, predicted, target)
         return jnp.concatenate(errors, axis=1)
 
     def advance(

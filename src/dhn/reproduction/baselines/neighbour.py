@@ -158,5 +158,5 @@ class NeighbourModel(AbstractUpsampler):
         return jnp.concatenate(rows, axis=1)
 
     def _error(self, x, truth, fraction, gap, z):
-        said = self._between(x[:, 0], x[:, -1], fraction, gap, z)
-        return (said - truth) / bend(self.context, gap)
+        predicted = self._between(x[:, 0], x[:, -1], fraction, gap, z)
+        return (predicted - truth) / bend(self.context, gap)

@@ -86,10 +86,11 @@ def fit_system(
         params |= {name: unknown[:, i] for i, name in enumerate(names)}
         q, p = (unknown[:, k : k + d], unknown[:, k + d :]) if shooting else _first(observed, rows)
         times = observed.t if observed.t.ndim == 1 else observed.t[rows]
-        said = _run(system, params, damping[rows], q, p, times)
-        assert said.p is not None and observed.p is not None
+        predicted = _run(system, params, damping[rows], q, p, times)
+        assert predicted.p is not None and observed.p is not None
         error = np.concatenate(
-            [(said.q - observed.q[rows]) / unit_q, (said.p - observed.p[rows]) / unit_p], axis=-1
+            [(predicted.q - observed.q[rows]) / unit_q, (predicted.p - observed.p[rows]) / unit_p],
+            axis=-1,
         )
         return np.where(observed.known[rows][..., None], error, 0.0).reshape(len(rows), -1)
 
@@ -109,9 +110,9 @@ def fit_system(
             if x.tobytes() not in last:
                 step = 1e-6 * scale * np.where(x + 1e-6 * scale > bounds[1], -1, 1)
                 moved = np.concatenate([x[None], x + np.diag(step)])
-                said = residual(moved, np.full(len(moved), row))
+                predicted = residual(moved, np.full(len(moved), row))
                 last.clear()
-                last[x.tobytes()] = said[0], ((said[1:] - said[0]) / step[:, None]).T
+                last[x.tobytes()] = predicted[0], ((predicted[1:] - predicted[0]) / step[:, None]).T
             return last[x.tobytes()]
 
         answer = least_squares(
