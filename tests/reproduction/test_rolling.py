@@ -1,4 +1,4 @@
-"""Codes of new trajectories in the paper's manner: the training's own steps with the weights held."""
+"""Codes of new trajectories by the training's own steps, with the weights held."""
 
 import dataclasses
 
@@ -40,9 +40,7 @@ def first_codes(trained, seed=0):
 
 def losses(trained, observed, codes):
     """Mean equation loss over all windows of the observed states."""
-    states = jax.tree.map(
-        lambda x: jnp.asarray(x, jnp.float32), trained.scaler.transform(observed)
-    )
+    states = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), trained.scaler.transform(observed))
     (shape,) = trained.model.training_shapes
     starts = np.arange(observed.states - shape.reach)
     row, start = (
@@ -62,7 +60,8 @@ def test_the_first_step_moves_every_number_by_the_rate(trained, observed):
 def test_more_epochs_lower_the_loss_and_the_weights_stay(trained, observed):
     before = [np.array(x) for x in jax.tree.leaves(trained.model) if hasattr(x, "shape")]
     found = [losses(trained, observed, first_codes(trained))]
-    found += [losses(trained, observed, codes_by_epochs(trained, observed, n)) for n in (5.0, 100.0)]
+    for epochs in (5.0, 100.0):
+        found.append(losses(trained, observed, codes_by_epochs(trained, observed, epochs)))
     assert found[0] > found[1] > found[2]
     after = [np.array(x) for x in jax.tree.leaves(trained.model) if hasattr(x, "shape")]
     for x, y in zip(before, after, strict=True):
