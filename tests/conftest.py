@@ -34,9 +34,14 @@ for name, value in {
 hypothesis.settings.register_profile("dhn", deadline=None)
 hypothesis.settings.load_profile("dhn")
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, which some tests press.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell that starts the tests in the background has them ignore Ctrl-C, and nohup a closed
+# terminal; some tests send these signals.
+for number, handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 SIGNALS = [s for s in signal.valid_signals() if s not in (signal.SIGKILL, signal.SIGSTOP)]
 
