@@ -27,27 +27,15 @@ if TYPE_CHECKING:
     from dhn.trajectories import Trajectories as Trajectories
     from dhn.trajectories import from_xarray as from_xarray
 
-# Public name -> the module it comes from. A new name goes here, above, and into __all__;
-# tests/test_public.py compares the three.
-_WHERE = {
-    "SYSTEMS": "dhn.systems",
-    "System": "dhn.systems",
-    "get_system": "dhn.systems",
-    "register": "dhn.systems",
-    "simulate": "dhn.systems",
-    "Trajectories": "dhn.trajectories",
-    "from_xarray": "dhn.trajectories",
-    "as_trajectories": "dhn.files",
-    "from_dataframe": "dhn.files",
-    "open": "dhn.files",
-    "read": "dhn.files",
-    "write": "dhn.files",
-    "DHN": "dhn.estimator",
-    "Mechanics": "dhn.estimator",
-    "fit": "dhn.estimator",
-    "load": "dhn.estimator",
-    "pretrained": "dhn.estimator",
+# Module -> its public names. A new name goes here, above, and into __all__; tests/test_public.py
+# compares the three.
+_NAMES = {
+    "dhn.systems": ("SYSTEMS", "System", "get_system", "register", "simulate"),
+    "dhn.trajectories": ("Trajectories", "from_xarray"),
+    "dhn.files": ("as_trajectories", "from_dataframe", "open", "read", "write"),
+    "dhn.estimator": ("DHN", "Mechanics", "fit", "load", "pretrained"),
 }
+_WHERE = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "DHN",

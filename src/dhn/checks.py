@@ -120,6 +120,28 @@ def from_json(text: str | bytes) -> Any:
         raise ValueError("it is nested too deep") from error
 
 
+def plain(value: Any, digits: int | None = None) -> Any:
+    """Values for JSON, which has neither arrays nor NaN: a missing number is null.
+
+    Arguments:
+        value: Mappings and sequences of texts, truths, numbers and arrays; all else becomes text.
+        digits: Significant digits that are kept of a number that is not whole; all by default.
+
+    Returns:
+        What `json.dumps` takes.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(x, digits) for key, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(x, digits) for x in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), digits)
+    if isinstance(value, float):
+        kept = value if digits is None else float(f"{value:.{digits}g}")
+        return kept if math.isfinite(value) else None
+    return value if isinstance(value, str | int | None) else str(value)
+
+
 def mode_of(path: Path) -> int | None:
     """The mode of what is there, or None; a `UserError` if no file can have this name."""
     try:

@@ -1,7 +1,8 @@
 """The one exception that means: the input, not the program, is at fault."""
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,24 @@ class UserError(ValueError):
 
     The command line prints it without a traceback and exits with code 2.
     """
+
+
+@contextlib.contextmanager
+def os_errors(what: str, hint: str = ".") -> Iterator[None]:
+    """Failures of the operating system inside become a `UserError` that gives their reason.
+
+    Arguments:
+        what: Has failed, such as `x.npz cannot be written`.
+        hint: The rest of the sentence.
+
+    Returns:
+        A context; its message is `what: reason` and the hint.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error).splitlines()[0]
+        raise UserError(f"{what}: {reason}{hint}") from error
 
 
 COMPARED = 1000  # names that a misspelt one is compared with; each takes about 0.1 ms

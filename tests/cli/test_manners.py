@@ -37,7 +37,7 @@ FAILURES = [
 
 @pytest.mark.parametrize("error, message, code", FAILURES, ids=lambda x: type(x).__name__)
 def test_every_failure_is_one_line(error, message, code, capsys, monkeypatch):
-    def broken(args):
+    def broken(args, common):
         raise error
 
     monkeypatch.setattr(load("systems"), "run", broken)
@@ -131,7 +131,8 @@ def test_options_come_from_a_file(tmp_path, text, expected):
     file.write_text(text)
     words = ["single_pendulum", "-o", "x.npz", "--config", str(file)]
     args, common = parse(load("simulate").Arguments, words, "dhn simulate")
-    assert {name: getattr(args, name) for name in expected} == expected
+    found = vars(args) | vars(common)
+    assert {name: found[name] for name in expected} == expected
     assert args.param in ((), ("l=1:2", "g=2"))
     assert common.config == file
     args, _ = parse(load("simulate").Arguments, [*words, "--trajectories", "7"], "dhn simulate")
@@ -172,7 +173,7 @@ def test_mistakes_in_a_file_of_options(tmp_path, capsys, text, message):
 
 
 def test_a_log_holds_the_command_warnings_and_errors_in_full(tmp_path, capsys, monkeypatch):
-    def broken(args):
+    def broken(args, common):
         warnings.warn("be\ncareful", stacklevel=1)
         raise ZeroDivisionError("a bug")
 

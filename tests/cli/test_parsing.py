@@ -87,7 +87,7 @@ def test_no_command_shows_the_overview_and_fails(capsys):
 
 
 def test_ctrl_c_is_130_and_says_what_was_saved(capsys, monkeypatch):
-    def interrupted(args):
+    def interrupted(args, common):
         raise KeyboardInterrupt("saved runs/a; go on with --resume")
 
     monkeypatch.setattr(load("systems"), "run", interrupted)

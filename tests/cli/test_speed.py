@@ -1,7 +1,10 @@
 """`dhn --help` and a wrong flag answer at once: the heavy libraries stay out of parsing."""
 
+import os
 import subprocess
 import sys
+
+import pytest
 
 from dhn.cli import COMMANDS
 
@@ -36,10 +39,24 @@ for command in {QUESTIONS!r}:
     assert main([command, "run", "d.npz", *output]) == 2
 """
 
+THREADS = """
+import time
+from dhn.cli import main
+main(["--version"])
+import numpy as np
+x = np.random.default_rng(0).normal(size=(1500, 1500))
+whole, own = time.process_time(), time.thread_time()
+x @ x
+print((time.process_time() - whole) / (time.thread_time() - own))
+"""
 
-def output(code: str) -> str:
+
+def output(code: str, threads: str | None = None) -> str:
     """What a fresh interpreter prints."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    env = {k: x for k, x in os.environ.items() if k not in names}
+    env |= {} if threads is None else {names[0]: threads}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -64,3 +81,12 @@ def test_questions_load_no_plotting_and_no_optimiser():
     code = "import sys, dhn.cli.asking, dhn.estimator, dhn.files, dhn.evaluation.metrics\n"
     code += f"print([m for m in {slow!r} if m in sys.modules])"
     assert output(code) == "[]\n"
+
+
+def test_commands_multiply_small_matrices_by_one_thread():
+    assert float(output(THREADS).split()[-1]) < 1.1
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+def test_a_number_of_threads_that_the_user_set_stays():
+    assert float(output(THREADS, threads="2").split()[-1]) > 1.3

@@ -19,19 +19,20 @@ def waves(rates, count=200, noise=0.0, ids=None):
     return Trajectories.from_list(q, t, **fields)
 
 
-def errors(train, validation, test):
-    shown = origins(validation, OBSERVED, AHEAD, most=20)
-    asked = origins(test, OBSERVED, AHEAD, most=20)
+def errors(train, validation, test, observed=OBSERVED):
+    shown = origins(validation, observed, AHEAD, most=20)
+    asked = origins(test, observed, AHEAD, most=20)
     whole = asked[np.flatnonzero(asked.has_value.all(1))]
-    found = delay_forecasts(train, shown, whole[:, :OBSERVED], AHEAD, AHEAD)
+    found = delay_forecasts(train, shown, whole[:, :observed], AHEAD, AHEAD)
     return {
-        x.name: float(np.sqrt(np.nanmean((x.mean - whole.q[:, OBSERVED:]) ** 2))) for x in found
+        x.name: float(np.sqrt(np.nanmean((x.mean - whole.q[:, observed:]) ** 2))) for x in found
     }, {x.name: x.how for x in found}
 
 
-def test_all_rivals_forecast_an_oscillation():
+@pytest.mark.parametrize("observed", [OBSERVED, 3])
+def test_all_rivals_forecast_an_oscillation(observed):
     data = waves([2.0], 300)
-    found, _ = errors(data[:, :200], data[:, 200:250], data[:, 250:])
+    found, _ = errors(data[:, :200], data[:, 200:250], data[:, 250:], observed)
     assert list(found) == ["linear", "kernel ridge", "nearest window"]
     assert found["linear"] < 1e-6 and found["kernel ridge"] < 1e-3
     assert found["nearest window"] < 0.1

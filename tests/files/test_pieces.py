@@ -7,7 +7,7 @@ import pytest
 
 import dhn
 from dhn.errors import UserError
-from dhn.files.gathering import write_pieces
+from dhn.files.gathering import gathered
 from dhn.files.pieces import open_pieces
 from dhn.files.source import InMemory
 from dhn.trajectories import Trajectories
@@ -32,6 +32,11 @@ def some(n=5, states=6, shared=True, seed=0):
         q_quantiles={0.05: q - 1, 0.95: q + 1}, p_quantiles={0.5: p},
         meta={"seed": 3},
     )  # fmt: skip
+
+
+def write_pieces(pieces, path, count):
+    with gathered(pieces, path, count) as save:
+        save(path)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -62,10 +62,10 @@ def test_numbered_pieces_are_numbered_on(tmp_path):
 def test_pieces_that_do_not_fit_together_are_refused(tmp_path):
     one = simulate("single_pendulum", trajectories=2, steps=4)
     others = {
-        "number of states": one[:, :3],
-        "same names": one.replace(names=("x",), units={}),
-        "same times": one.replace(t=one.t + 1),
-        "same params": one.replace(params={**one.params, "x": np.ones(2)}),
+        "shape, t;": one[:, :3],
+        "names, units;": one.replace(names=("x",), units={}),
+        "in t;": one.replace(t=one.t + 1),
+        "params;": one.replace(params={**one.params, "x": np.ones(2)}),
     }
     for text, other in others.items():
         with pytest.raises(UserError, match=text), writing(tmp_path / "x.zarr") as store:

@@ -45,6 +45,10 @@ def test_two_networks():
     assert not MODEL.linked
 
 
+def test_all_128_numbers_of_a_code_are_used():
+    assert (MODEL.latent_size, TRAINING.code_search) == (128, 0.0)
+
+
 def test_denoising_weight_one_tenth():
     assert (MODEL.equation_weight, MODEL.denoising_weight) == (1.0, 0.1)
 

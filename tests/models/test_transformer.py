@@ -9,6 +9,7 @@ import pytest
 
 from dhn.blocks import NoiseLevel
 from dhn.errors import UserError
+from dhn.models.config import NetworkConfig
 from dhn.models.networks.features import StateFeatures
 from dhn.models.networks.product import product
 from dhn.models.networks.transformer import TransformerNetwork, noise_hats
@@ -16,15 +17,13 @@ from dhn.models.networks.transformer import TransformerNetwork, noise_hats
 
 def make(*, block_size=2, layer_norm=False, width=16, heads=4, depth=2):
     return TransformerNetwork(
+        NetworkConfig(
+            kind="transformer", width=width, depth=depth, heads=heads, layer_norm=layer_norm
+        ),
         block_size=block_size,
         features=StateFeatures((None, None)),
         latent_size=3,
         denoising_steps=10,
-        width=width,
-        depth=depth,
-        heads=heads,
-        activation="tanh",
-        layer_norm=layer_norm,
         key=jr.key(0),
     )
 

@@ -5,6 +5,7 @@ import pytest
 
 import dhn
 from dhn.reproduction.baselines.splines import linear_interpolation
+from dhn.reproduction.baselines.upsampler import as_upsampler
 from dhn.reproduction.estimators import make_estimator
 from dhn.reproduction.rolling import upsample
 
@@ -19,7 +20,7 @@ def test_what_was_learned_is_far_better_than_straight_lines(kind):
     model = make_estimator(kind, "default", {"width": 16, "batch_size": 32, "seed": 0})
     trained = model.fit(train, steps=200).trained
     sparse = test.resample(4)
-    upsampler = trained.model.upsampler
+    upsampler = as_upsampler(trained.model)
     assert upsampler is not None
     found, lines = upsample(trained, upsampler, sparse, 4), linear_interpolation(sparse, 4)
     np.testing.assert_array_equal(found.q[:, ::4], test.q[:, ::4])

@@ -118,7 +118,7 @@ def test_second_sigint_aborts_at_once(tmp_path, monkeypatch):
 def test_python_hears_signals_while_steps_run():
     """The handler of a signal runs during a long chunk, not after it."""
     model, data, scaler = problem()
-    session = Session(model, data, scaler, recipe(), None, None, False, Silent(), Options(1e9, 1.0))
+    session = Session(model, data, scaler, recipe(), Options(chunk_seconds=1.0), Silent())
     state, _, _ = take_steps(session.run, session.state, 0)
     state, _, seconds = take_steps(session.run, state, 500)
     heard = []

@@ -1,6 +1,5 @@
 """Blocks, windows, masks and noise: pure array logic without parameters."""
 
-from dhn.blocks.masks import MaskPattern as MaskPattern
 from dhn.blocks.masks import autoregressive as autoregressive
 from dhn.blocks.masks import autoregressive_text as autoregressive_text
 from dhn.blocks.masks import draw_known as draw_known
@@ -19,6 +18,9 @@ from dhn.blocks.noise import rung_above as rung_above
 from dhn.blocks.noise import select as select
 from dhn.blocks.noise import unknown_level as unknown_level
 from dhn.blocks.spec import BlockSpec as BlockSpec
+from dhn.blocks.state import Block as Block
+from dhn.blocks.state import Code as Code
+from dhn.blocks.state import Codes as Codes
 from dhn.blocks.state import Known as Known
 from dhn.blocks.state import NoiseLevel as NoiseLevel
 from dhn.blocks.state import StateBlock as StateBlock

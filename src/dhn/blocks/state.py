@@ -2,7 +2,15 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from jaxtyping import Array, Bool, Float
+
+Block = Float[Array, "n b d"]
+"""Coordinates or momenta of `n` blocks of `b` states, as networks and Hamiltonians take them."""
+Code = Float[Array, "n k"]
+"""One latent code for each of `n` windows or trajectories."""
+Codes = Float[np.ndarray, "n k"]
+"""The same on the host."""
 
 
 class StateBlock(NamedTuple):
@@ -13,6 +21,12 @@ class StateBlock(NamedTuple):
 
     q: Float[Any, "*batch time d"]
     p: Float[Any, "*batch time d"]
+
+    @classmethod
+    def of(cls, states: Any) -> "StateBlock":
+        """From states `[q, p]`, which stand along the last axis (2d)."""
+        d = states.shape[-1] // 2
+        return cls(states[..., :d], states[..., d:])
 
     def at(self, times: slice) -> "StateBlock":
         """The states at these positions of the time axis."""

@@ -1,7 +1,8 @@
 """The command `dhn`: parse first, import JAX after.
 
 Adding a command: write `src/dhn/cli/<command>.py` with a frozen dataclass `Arguments` and a
-function `run(args) -> Result`, then add its name to `COMMANDS`. Heavy imports go inside `run`.
+function `run(args, common) -> Result`, then add its name to `COMMANDS`. Heavy imports go inside
+`run`.
 """
 
 import contextlib
@@ -19,26 +20,10 @@ from typing import NoReturn
 from dhn.errors import NEAR, UserError, did_you_mean
 
 COMMANDS = (
-    "systems",
-    "pretrained",
-    "simulate",
-    "inspect",
-    "import",
-    "convert",
-    "train",
-    "forecast",
-    "interpolate",
-    "infer",
-    "evaluate",
-    "denoise",
-    "reconstruct",
-    "sweep",
-    "reproduce",
-    "report",
-    "explore",
-    "bench",
-    "doctor",
-)
+    "systems", "pretrained", "simulate", "inspect", "import", "convert", "train", "forecast",
+    "interpolate", "infer", "evaluate", "denoise", "reconstruct", "sweep", "reproduce",
+    "report", "explore", "bench", "doctor",
+)  # fmt: skip
 
 OBJECTS_BETWEEN_COLLECTIONS = 50_000  # few collections happen during imports
 
@@ -53,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     # XLA writes notes about cached programs to stderr that mean nothing to a user.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # NumPy's matrices here are small: its threads gain little, and where other programs use the
+    # processors they wait for one another, ten times as long as the product takes.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Importing and tracing make many objects that stay; looking for cycles among them every 700
     # objects takes a tenth of the time of a short command.
     before = gc.get_threshold()
@@ -115,8 +103,8 @@ def _dispatch(argv: list[str]) -> int:
 
     refuse_overwriting_inputs(args, common.log)
     with logging_to(common.log, verbose=common.verbose, argv=argv):
-        result = module.run(args)
-        result.show(as_json=args.json)
+        result = module.run(args, common)
+        result.show(as_json=common.json)
     return result.code
 
 

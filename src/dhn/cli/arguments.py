@@ -1,10 +1,11 @@
 """The arguments that commands share, so that they are named and explained alike everywhere."""
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 import tyro
 from annotated_types import Ge, Gt, Le, Lt
@@ -21,12 +22,6 @@ PositiveInt = Annotated[int, Ge(1)]
 Positive = Annotated[float, Gt(0), Lt(math.inf)]
 NotNegative = Annotated[float, Ge(0), Lt(math.inf)]
 
-Seed = Annotated[
-    int, Ge(0), Lt(2**63), tyro.conf.arg(metavar="INT", help="Seed of every random choice.")
-]
-Json = Annotated[
-    tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(help="Print the result as JSON.")
-]
 Output = Annotated[
     Path,
     tyro.conf.arg(
@@ -47,6 +42,31 @@ RunFolder = Annotated[
         help="Folder of a trained model, as made by `dhn train`; or pretrained:NAME.",
     ),
 ]
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Common:
+    """The options of every command."""
+
+    seed: Annotated[
+        int, Ge(0), Lt(2**63), tyro.conf.arg(metavar="INT", help="Seed of every random choice.")
+    ] = 0
+    json: Annotated[
+        tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(help="Print the result as JSON.")
+    ] = False
+    config: Annotated[
+        Path | None,
+        tyro.conf.arg(metavar="FILE", help="TOML file of options; those given here win."),
+    ] = None
+    verbose: Annotated[
+        tyro.conf.FlagCreatePairsOff[bool],
+        tyro.conf.arg(help="Show versions, the time taken and the memory used."),
+    ] = False
+    log: Annotated[
+        Path | None,
+        tyro.conf.arg(metavar="FILE", help="Add what happens, errors in full, to this file."),
+    ] = None
 
 
 def named(words: Sequence[str], flag: str, rule: str = "expects NAME=VALUE,") -> dict[str, str]:
@@ -80,6 +100,10 @@ def page_of(run: Path, name: str) -> Path:
     return Path(f"{model}-{name}") if model and not package else run / name
 
 
+Results = Annotated[
+    Path, tyro.conf.arg(aliases=["-o"], metavar="DIR", help="Folder for the results.")
+]
+Pairs = Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")]
 Executor = Annotated[
     Literal["local", "slurm"],
     tyro.conf.arg(help="Processes of this machine, or job arrays of a SLURM cluster."),

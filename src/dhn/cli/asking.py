@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
+from dhn.cli.arguments import Common
 from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, save_pieces
 from dhn.cli.result import Console
 
@@ -80,8 +81,8 @@ def in_parts(
 class Answers:
     """The answers about a file of trajectories, written part after part, and how good they are."""
 
-    def __init__(self, args: Any, what: str):
-        self.args, self.what, self.count = args, what, 0
+    def __init__(self, args: Any, common: Common, what: str):
+        self.args, self.common, self.what, self.count = args, common, what, 0
         self.ids: list[str] = []
         self.fit: list[float] = []
         self.result: list[Any] = []
@@ -104,7 +105,7 @@ class Answers:
         from dhn.cli.waiting import waiting
 
         self.count = len(data)
-        with waiting(self.what, enabled=not self.args.json) as report:
+        with waiting(self.what, enabled=not self.common.json) as report:
             save_pieces(in_parts(data, ask, report), self.args.output, len(data))
 
     def add(self, part: "Trajectories", found: "Reconstruction") -> None:
@@ -137,4 +138,4 @@ class Answers:
 def draw_warning(console: Console, values: dict[str, Any]) -> None:
     """The line about answers that should not be trusted, if there are any."""
     if values["warning"] is not None:
-        console.print(f"warning: {values['warning']}", soft_wrap=True)
+        console.print(f"warning: {values['warning']}")

@@ -5,7 +5,7 @@ from typing import Annotated, Any, final
 
 from annotated_types import Le
 
-from dhn.cli.arguments import Json, PositiveInt, Seed
+from dhn.cli.arguments import Common, PositiveInt
 from dhn.cli.result import Console, Result
 
 
@@ -25,11 +25,9 @@ class Arguments:
     """Training steps to time."""
     trajectories: PositiveInt = 200
     """New trajectories to complete from 16 states."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Train, then complete new trajectories twice: the second time nothing is compiled."""
     import time
 
@@ -38,9 +36,9 @@ def run(args: Arguments) -> Result:
     from dhn.systems import simulate
 
     use_cache()
-    model = DHN(args.preset, seed=args.seed, validation=0.0)
-    train = simulate("double_pendulum", trajectories=500, seed=args.seed)
-    test = simulate("double_pendulum", trajectories=args.trajectories, seed=args.seed + 1)
+    model = DHN(args.preset, seed=common.seed, validation=0.0)
+    train = simulate("double_pendulum", trajectories=500, seed=common.seed)
+    test = simulate("double_pendulum", trajectories=args.trajectories, seed=common.seed + 1)
 
     def timed(function):
         start = time.perf_counter()

@@ -6,7 +6,7 @@ from typing import Annotated, final
 
 import tyro
 
-from dhn.cli.arguments import Json, Seed
+from dhn.cli.arguments import Common
 from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, refuse_twice, save_pieces
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
@@ -30,11 +30,9 @@ class Arguments:
             metavar="IN [IN ...] OUT", help="Files of trajectories, and the one to write."
         ),
     ]
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Read one input after the other and write what was read."""
     if len(args.files) < 2:
         raise UserError("name at least one file to read and one to write: dhn convert IN OUT.")
@@ -53,11 +51,11 @@ def run(args: Arguments) -> Result:
         opened = [stack.enter_context(open_pieces(path)) for path in sources]
         count = sum(len(source) for source in opened)
         pieces = itertools.chain.from_iterable(source.pieces(PART) for source in opened)
-        with waiting("converting", enabled=not args.json):
+        with waiting("converting", enabled=not common.json):
             save_pieces(pieces, output, count)
     found = {"inputs": [str(x) for x in sources], "output": str(output), "trajectories": count}
 
     def draw(console: Console) -> None:
-        console.print(f"{output}: {count} trajectories", soft_wrap=True)
+        console.print(f"{output}: {count} trajectories")
 
     return Result(found, draw)

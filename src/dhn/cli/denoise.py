@@ -5,7 +5,7 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Data, Json, Output, Positive, RunFolder, Seed
+from dhn.cli.arguments import Common, Data, Output, Positive, RunFolder
 from dhn.cli.asking import Answers
 from dhn.cli.result import Console, Result
 
@@ -23,13 +23,11 @@ class Arguments:
     output: Output
     noise: Annotated[Positive | None, tyro.conf.arg(metavar="FRACTION")] = None
     """Noise as a fraction of each quantity's standard deviation, if the file does not carry it."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Reconstruct every state from all measurements."""
-    answers = Answers(args, "denoising")
+    answers = Answers(args, common, "denoising")
 
     import numpy as np
 

@@ -6,22 +6,15 @@ from typing import Annotated, Any, final
 
 from annotated_types import Le
 
-from dhn.cli.arguments import Json, Positive, Seed
-from dhn.cli.result import Console, Result
+from dhn.cli.arguments import Common, Positive
+from dhn.cli.result import Console, Result, draw_lines
 from dhn.memory import disk_size
 
 PACKAGES = ("dhn", "jax", "jaxlib", "equinox", "optax", "diffrax", "numpy", "scipy")
 EXTRAS = (
-    "pandas",
-    "xarray",
-    "h5py",
-    "pyarrow",
-    "netCDF4",
-    "zarr",
-    "submitit",
-    "scikit-learn",
+    "pandas", "xarray", "h5py", "pyarrow", "netCDF4", "zarr", "submitit", "scikit-learn",
     "jax-cuda12-plugin",
-)
+)  # fmt: skip
 """Optional; their absence is stated."""
 
 CUDA = ', though there is an NVIDIA driver: pip install "dhn[cuda]"'
@@ -40,11 +33,9 @@ class Arguments:
 
     timeout: Annotated[Positive, Le(1e6)] = 180.0
     """Seconds after which the self-test counts as hanging."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Gather the facts, then run the self-test."""
     import os
     import platform
@@ -58,7 +49,7 @@ def run(args: Arguments) -> Result:
     devices = [f"{x.platform}: {x.device_kind}" for x in jax.devices()]
     gpu = any(x.platform in ("gpu", "cuda", "rocm") for x in jax.devices())
     cache = jax.config.values.get("jax_compilation_cache_dir")
-    test = _self_test(args.timeout, args.seed)
+    test = _self_test(args.timeout, common.seed)
     found = {
         "versions": {"python": platform.python_version()} | _versions(PACKAGES),
         "optional": _versions(EXTRAS),
@@ -124,7 +115,5 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
     }
     for step in found["self_test"]:
         lines[step["step"]] = f"{'ok' if step['ok'] else 'FAILED'}: {step['result']}"
-    width = max(map(len, lines))
-    for name, text in lines.items():
-        console.print(f"{name:<{width}}  {text}", soft_wrap=True)
+    draw_lines(console, lines.items())
     console.print("Everything works." if found["healthy"] else "Something is wrong, see above.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Data, Json, PositiveInt, RunFolder, Seed
+from dhn.cli.arguments import Common, Data, PositiveInt, RunFolder
 from dhn.cli.outputs import PICTURES, check_output
 from dhn.cli.result import Console, Result, draw_table
 from dhn.errors import UserError
@@ -41,11 +41,9 @@ class Arguments:
     """States to forecast from many starting points."""
     plot: Annotated[Path | None, tyro.conf.arg(metavar="PICTURE")] = None
     """Draw prediction over truth, phase portrait, energy and errors into this file."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Complete every trajectory from its first states and measure the rest."""
     import time
 
@@ -70,7 +68,7 @@ def run(args: Arguments) -> Result:
             f"{args.data} have {data.q.shape[1]} states. Observe fewer."
         )
     start = time.perf_counter()
-    with waiting("forecasting, beside rivals", enabled=not args.json):
+    with waiting("forecasting, beside rivals", enabled=not common.json):
         trial = try_out(
             model, data, train=train, validation=validation, observe=args.observe,
             ahead=args.ahead, most=MOST,
@@ -119,7 +117,7 @@ def run(args: Arguments) -> Result:
 
 def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | None") -> None:
     if values["warning"] is not None:
-        console.print(values["warning"], soft_wrap=True)
+        console.print(values["warning"])
     rows = [
         (str(horizon), *(f"{x:.3g}" for x in row.values() if x is not None))
         for horizon, row in values["horizons"].items()
@@ -130,8 +128,7 @@ def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | 
     console.print(
         f"mean {values['mse']:.3g}, median trajectory {values['median']:.3g}, worst "
         f"{values['worst']:.3g} (normalised: angles in units of pi/2); persistence "
-        f"{values['persistence']:.3g}",
-        soft_wrap=True,
+        f"{values['persistence']:.3g}"
     )
     if values.get("energy_mse") is not None:
         drift = values["energy_drift"]
@@ -143,9 +140,9 @@ def _draw(console: Console, values: dict[str, Any], blocks: "BlockDiagnostics | 
         shares = ", ".join(f"{k} band {v:.0%}" for k, v in values["coverage"].items())
         console.print(f"coverage: {shares}; CRPS {values['crps']:.3g}")
     if values["valid_until"] is not None:
-        console.print(values["valid_until"]["sentence"], soft_wrap=True)
+        console.print(values["valid_until"]["sentence"])
     if blocks is not None:
-        console.print(blocks.describe(), soft_wrap=True)
+        console.print(blocks.describe())
     console.print(f"{values['seconds']:.1f} s (training took {values['training_seconds']:.0f} s)")
     if values.get("plot"):
         console.print(f"picture: {values['plot']}")

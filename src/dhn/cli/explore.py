@@ -6,7 +6,7 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, RunFolder, Seed, page_of
+from dhn.cli.arguments import Common, RunFolder, page_of
 from dhn.cli.outputs import PAGES, check_output
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
@@ -33,11 +33,9 @@ class Arguments:
     """Heading of the page; the system's name by default."""
     open: tyro.conf.FlagCreatePairsOff[bool] = False
     """Show the page in the browser."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Export the model and what is known of its data."""
     output = args.output or page_of(args.run, "explorer.html")
     if args.output is not None or args.run.is_dir():
@@ -58,8 +56,8 @@ def run(args: Arguments) -> Result:
         raise UserError(f"{args.run} holds mechanics; the explorer shows trained networks.")
     train = training_states(model, args.run)
     data = None if args.data is None else read(args.data)
-    with waiting("writing the page", enabled=not args.json):
-        size = write_explorer(output, model, data, train=train, title=args.title, seed=args.seed)
+    with waiting("writing the page", enabled=not common.json):
+        size = write_explorer(output, model, data, train=train, title=args.title, seed=common.seed)
     values = {
         "page": str(output),
         "bytes": size,
@@ -74,7 +72,7 @@ def run(args: Arguments) -> Result:
 
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
-    console.print(f"page: {values['page']} ({values['bytes'] / 1000:.0f} kB)", soft_wrap=True)
+    console.print(f"page: {values['page']} ({values['bytes'] / 1000:.0f} kB)")
     if not values["training_data"]:
         seen = f"the states of {values['data']}" if values["data"] else "no data"
         console.print(f"the run's training data were not found: the page shows {seen} in grey")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 from annotated_types import Ge
 
 from dhn.checks import whole
-from dhn.cli.arguments import Data, Json, Output, PositiveInt, RunFolder, Seed
+from dhn.cli.arguments import Common, Data, Output, PositiveInt, RunFolder
 from dhn.cli.asking import PART, Answers, draw_warning
 from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output
 from dhn.cli.result import Console, Result
@@ -39,13 +39,11 @@ class Arguments:
     """States to predict after them."""
     samples: Annotated[int, Ge(0)] = 0
     """Paths to draw for the quantiles; 0 takes them from the linearised posterior."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Fit a code to each observed prefix, slide the model forward, write the joined states."""
-    answers = Answers(args, "forecasting")
+    answers = Answers(args, common, "forecasting")
 
     import numpy as np
 
@@ -59,7 +57,7 @@ def run(args: Arguments) -> Result:
         if data.states < args.observe:
             raise UserError(
                 f"--observe {args.observe}, but the trajectories of {args.data} have only "
-                f"{data.states} states."
+                f"{data.states} states; observe fewer."
             )
         states = args.observe + whole("--steps", args.steps)
         check_room(data.rows(0, min(PART, len(data))), states, args.samples)
@@ -71,7 +69,7 @@ def run(args: Arguments) -> Result:
             asked = _at_times_of(
                 part, extended(part[:, : args.observe], args.steps, model.time_step)
             )
-            answer = model.reconstruct(asked, samples=args.samples, seed=args.seed + number)
+            answer = model.reconstruct(asked, samples=args.samples, seed=common.seed + number)
             answers.add(part, answer)
             found = keep_known(asked, answer.trajectories)
             if (until := forecast_validity(found)) is not None:
@@ -110,7 +108,7 @@ def _draw(console: Console, values: dict[str, Any]) -> None:
     )
     draw_warning(console, values)
     if "valid_until" in values:
-        console.print(values["valid_until"]["sentence"], soft_wrap=True)
+        console.print(values["valid_until"]["sentence"])
     if "against_data" in values:
         against = values["against_data"]
         console.print(

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, final
 
 import tyro
 
-from dhn.cli.arguments import Json, Output, Seed
+from dhn.cli.arguments import Common, Output
 from dhn.cli.outputs import check_output, refuse_twice
-from dhn.cli.result import Console, Result
+from dhn.cli.result import Console, Result, draw_lines
 
 Columns = Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")]
 Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
@@ -88,11 +88,9 @@ class Arguments:
     """Trials that go to the test file as a whole, such as vad*."""
     validation_trials: Pattern = None
     """Trials that go to the validation file as a whole, beside --test-trials."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Read, clean, write one file or one a part, and report every change."""
     from dhn.files import write_all
     from dhn.files.files import format_of
@@ -112,12 +110,9 @@ def run(args: Arguments) -> Result:
     found = {"written": written, **imported.report.to_dict()}
 
     def draw(console: Console) -> None:
-        lines = imported.report.lines()
-        width = max(len(label) for label, _ in lines)
-        for label, text in lines:
-            console.print(f"{label:<{width}}  {text}", soft_wrap=True, markup=False)
+        draw_lines(console, imported.report.lines())
         names = list(written.values())
-        console.print(f"written: {', '.join(names)}. Look: dhn inspect {names[0]}", soft_wrap=True)
+        console.print(f"written: {', '.join(names)}. Look: dhn inspect {names[0]}")
 
     return Result(found, draw)
 

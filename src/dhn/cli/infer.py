@@ -8,7 +8,7 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Data, Json, RunFolder, Seed
+from dhn.cli.arguments import Common, Data, RunFolder
 from dhn.cli.asking import draw_warning, in_parts, open_model, use_cache
 from dhn.cli.outputs import ZARR, check_output, is_zarr
 from dhn.cli.result import Console, Result, draw_table
@@ -30,11 +30,9 @@ class Arguments:
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = None
     """Write one line a trajectory into this .csv file, or the trajectories with the parameter and
     its standard error into a .zarr folder."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Autodecode, then apply the probe fitted on the training codes."""
     if args.output is not None:
         check_output(args.output, inputs=(args.data,), endings=(".csv", ZARR))
@@ -68,7 +66,7 @@ def run(args: Arguments) -> Result:
 
         folder = args.output if args.output is not None and is_zarr(args.output) else None
         with (
-            waiting("fitting codes", enabled=not args.json) as report,
+            waiting("fitting codes", enabled=not common.json) as report,
             contextlib.nullcontext() if folder is None else writing(folder) as store,
         ):
             parts = list(in_parts(data, ask, report))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Data, Json, Seed
+from dhn.cli.arguments import Common, Data
 from dhn.cli.outputs import PICTURES, check_output
 from dhn.cli.result import Console, Result, draw_table
 
@@ -22,11 +22,9 @@ class Arguments:
     file: Data
     plot: Annotated[Path | None, tyro.conf.arg(metavar="PICTURE")] = None
     """Draw time series, phase portraits and energy into this .png, .svg or .pdf."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Read the file, gather its facts and draw it if asked."""
     if args.plot is not None:
         check_output(args.plot, inputs=(args.file,), endings=PICTURES)
@@ -38,7 +36,7 @@ def run(args: Arguments) -> Result:
     data = read(args.file)
     found = {"file": str(args.file), **facts(data), "plot": args.plot and str(args.plot)}
     if args.plot is not None:
-        save(figure(data, seed=args.seed), args.plot)
+        save(figure(data, seed=common.seed), args.plot)
     return Result(found, lambda console: _draw(console, found))
 
 
@@ -48,8 +46,7 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
     step = f"every {time['step']:.6g}{unit}" if time["step"] else "at uneven times"
     console.print(
         f"{found['file']}: {found['trajectories']} trajectories of {found['system'] or 'unnamed'}, "
-        f"{found['states']} states each, t = {time['start']:.6g} to {time['end']:.6g}{unit} {step}",
-        soft_wrap=True,
+        f"{found['states']} states each, t = {time['start']:.6g} to {time['end']:.6g}{unit} {step}"
     )
     console.print(f"measured: {found['known']:.2%} of the states", end="")
     console.print(f"; predicted: {found['predicted']:.2%}" if found["predicted"] else "")

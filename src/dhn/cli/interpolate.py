@@ -6,7 +6,7 @@ from typing import Annotated, Any, final
 import tyro
 from annotated_types import Ge
 
-from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
+from dhn.cli.arguments import Common, Data, Output, RunFolder
 from dhn.cli.asking import PART, Answers
 from dhn.cli.result import Console, Result
 
@@ -29,13 +29,11 @@ class Arguments:
     """New time steps per old one."""
     thin: tyro.conf.FlagCreatePairsOff[bool] = False
     """Keep every factor-th state of the file and predict the rest, to see how good it is."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Reconstruct the states between the known ones."""
-    answers = Answers(args, "interpolating")
+    answers = Answers(args, common, "interpolating")
 
     from dhn.evaluation.metrics import compare, units_of
 

@@ -1,4 +1,4 @@
-"""What a command did, for a log file or a curious person."""
+"""What a command did, for a log file or for standard error."""
 
 import contextlib
 import logging

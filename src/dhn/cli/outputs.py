@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dhn.checks import mode_of
-from dhn.errors import UserError
+from dhn.errors import UserError, os_errors
 from dhn.memory import size_text
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ def _is_own(path: Path) -> bool:
 
 
 def refuse_other_results(folder: Path) -> None:
-    """The folder of a trained model, say, is no place for cells and their logs."""
+    """A `UserError` if this is a file, or a folder that holds others than cells and their logs."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; name a folder for the results.")
     there = {x.name for x in folder.iterdir()} if folder.is_dir() else set()
     if there and not there & {"results.json", "sweep.json", "cells", "workers.log"}:
         raise UserError(
@@ -94,15 +96,11 @@ def _try_to_write(path: Path, exists: bool) -> None:
 
     Permissions are not enough: root has all of them, even on a read-only disk.
     """
-    try:
+    with os_errors(f"{path} cannot be written", "; name another file or folder."):
         if exists and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".dhn"):
             pass
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be written: {error.strerror}; name another file or folder."
-        ) from error
 
 
 def save_pieces(pieces: "Iterable[Trajectories]", path: Path, count: int) -> None:

@@ -12,34 +12,16 @@ import typing
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, TypeVar, final
+from typing import Any, TypeVar
 
 import tyro
 
+from dhn.cli.arguments import Common
 from dhn.errors import NEAR, UserError, did_you_mean, first_mistake
 
 Arguments = TypeVar("Arguments")
 _Named: Any = type(tyro.conf.arg())
 """What `tyro.conf.arg` adds to the type of a field."""
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class Common:
-    """The options of every command that are no concern of the command itself."""
-
-    config: Annotated[
-        Path | None,
-        tyro.conf.arg(metavar="FILE", help="TOML file of options; those given here win."),
-    ] = None
-    verbose: Annotated[
-        tyro.conf.FlagCreatePairsOff[bool],
-        tyro.conf.arg(help="Show versions, the time taken and the memory used."),
-    ] = False
-    log: Annotated[
-        Path | None,
-        tyro.conf.arg(metavar="FILE", help="Add what happens, errors in full, to this file."),
-    ] = None
 
 
 def with_common(kind: type) -> type:
@@ -76,15 +58,17 @@ def parse(kind: type[Arguments], words: Sequence[str], prog: str) -> tuple[Argum
         raise UserError(f"{_first_words(screen.getvalue())} See {prog} --help.") from None
     if unknown:
         raise UserError(_unknown(kind, unknown, prog))
-    common = Common(**{f.name: getattr(args, f.name) for f in dataclasses.fields(Common)})
     from pydantic import TypeAdapter, ValidationError
 
+    def checked(part: Any) -> Any:
+        # Here rather than by a pydantic dataclass: its errors arrive as data, not text.
+        values = {f.name: getattr(args, f.name) for f in dataclasses.fields(part)}
+        return TypeAdapter(part).validate_python(values)
+
     try:
-        # Checked here rather than by a pydantic dataclass: its errors arrive as data, not text.
-        values = {f.name: getattr(args, f.name) for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
-        return TypeAdapter(kind).validate_python(values), common
+        return checked(kind), checked(Common)
     except ValidationError as error:
-        flag = _flag(kind, str(error.errors(include_url=False)[0]["loc"][0]))
+        flag = _flag(with_common(kind), str(error.errors(include_url=False)[0]["loc"][0]))
         raise UserError(f"{first_mistake(error, flag)} See {prog} --help.") from None
 
 
@@ -114,7 +98,7 @@ def _flags(kind: type) -> dict[str, str]:
 
 
 def _refuse_twice(kind: type, words: Sequence[str]) -> None:
-    """A second value of an option would replace the first without a word."""
+    """A second value of an option would silently replace the first."""
     kind, flags = with_common(kind), _flags(kind)
     given = [_option(word) for word in words if word.startswith("-")]
     for flag in sorted({x for x in given if given.count(x) > 1} & flags.keys()):
@@ -194,7 +178,9 @@ def words_of(path: Path, kind: type) -> list[str]:
 
     **Returns:** the words, in the file's order.
     """
+    kind = with_common(kind)
     marks = {field.name: _marks(kind, field.name) for field in dataclasses.fields(kind)}
+    del marks["config"]
     words: list[str] = []
     for key, value in _read(path).items():
         name = key.replace("-", "_")

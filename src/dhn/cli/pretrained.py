@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, final
 
 import tyro
 
-from dhn.cli.arguments import Json, Seed
+from dhn.cli.arguments import Common
 from dhn.cli.result import Console, Result, draw_table
 
 
@@ -24,11 +24,9 @@ class Arguments:
     what: Annotated[
         tyro.conf.Positional[Literal["list"]], tyro.conf.arg(help="What to do; list is all.")
     ] = "list"
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Read what each model records about itself."""
     from dhn.estimator.pretrained import facts, names
 
@@ -48,6 +46,5 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
     draw_table(console, ("model", "time step", "parameter ranges", "start ranges", "error"), rows)
     console.print(
         "error: median over fresh trajectories of the mean squared error of 112 states predicted "
-        "from 16, angles in units of pi/2, other coordinates in standard deviations",
-        soft_wrap=True,
+        "from 16, angles in units of pi/2, other coordinates in standard deviations"
     )

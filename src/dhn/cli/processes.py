@@ -1,7 +1,7 @@
 """Several processes that train one model: joining them, and ending all when one is lost.
 
 JAX ends a process whose peer has died from C++, with pages of text, and no exception can be caught.
-So each process of a training is a child, and its parent tells in one line how it ended.
+So each process of a training is a child, and its parent reports in one line how it ended.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ class Peers(NamedTuple):
 
 
 def find_peers(coordinator: str | None, processes: int | None, rank: int | None) -> Peers | None:
-    """What was given, else what `srun` tells; None if this process is alone.
+    """What was given, else what `srun` sets; None if this process is alone.
 
     Arguments:
         coordinator: host:port of the first process.

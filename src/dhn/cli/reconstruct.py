@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, final
 
-from dhn.cli.arguments import Data, Json, Output, RunFolder, Seed
+from dhn.cli.arguments import Common, Data, Output, RunFolder
 from dhn.cli.asking import Answers, draw_warning
 from dhn.cli.result import Console, Result
 
@@ -22,13 +22,11 @@ class Arguments:
     run: RunFolder
     data: Data
     output: Output
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Ask the model and write all states with quantiles."""
-    answers = Answers(args, "reconstructing")
+    answers = Answers(args, common, "reconstructing")
     parameters: dict[str, dict[str, dict[str, float]]] = {}
     known = [0, 0]
     with answers.opened() as (model, data):
@@ -56,8 +54,7 @@ def run(args: Arguments) -> Result:
 def _draw(console: Console, values: dict[str, Any]) -> None:
     console.print(
         f"{values['output']}: {values['trajectories']} trajectories, {values['known']} known "
-        f"coordinates, {values['reconstructed']} unknown ones estimated, {values['seconds']:.1f} s",
-        soft_wrap=True,
+        f"coordinates, {values['reconstructed']} unknown ones estimated, {values['seconds']:.1f} s"
     )
     for name, rows in values["parameters"].items():
         id, first = next(iter(rows.items()))

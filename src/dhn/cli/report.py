@@ -7,7 +7,7 @@ from typing import Annotated, Any, final
 
 import tyro
 
-from dhn.cli.arguments import Json, PositiveInt, Seed, page_of
+from dhn.cli.arguments import Common, PositiveInt, page_of
 from dhn.cli.outputs import PAGES, check_output, refuse_twice
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
@@ -45,12 +45,10 @@ class Arguments:
     """States of each trajectory that the model may see; 16, or half of a shorter one."""
     ahead: Annotated[PositiveInt | None, tyro.conf.arg(metavar="INT")] = None
     """States to forecast from many starting points; as in `dhn evaluate` by default."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
-    """Tell the kind of folder by what is in it."""
+def run(args: Arguments, common: Common) -> Result:
+    """The kind of folder follows from its contents."""
     output = args.output or page_of(args.folder, "report.html")
     if output.parent == args.folder and not args.folder.is_dir():
         raise UserError(
@@ -86,7 +84,7 @@ def run(args: Arguments) -> Result:
                 f"{args.train} has time step {train.usual_step:.6g}, {tested} has "
                 f"{data.usual_step:.6g}; name data alike."
             )
-    with waiting("writing the report", enabled=not args.json):
+    with waiting("writing the report", enabled=not common.json):
         values = write_run_report(
             args.folder,
             data,
@@ -115,12 +113,12 @@ def _reproduction(args: Arguments, output: Path) -> dict[str, Any]:
             f"{args.folder} holds the results of a reproduction, which take no data; "
             f"leave {args.data} out."
         )
-    from dhn.reports.html import write_page
+    from dhn.files.atomic import write_text
     from dhn.reproduction.report import document
     from dhn.reproduction.report_results import read_results
 
     results = read_results(args.folder)
-    write_page(output, document(results))
+    write_text(output, document(results))
     return {
         "report": str(output),
         "cells": len(results["cells"]),
@@ -130,5 +128,5 @@ def _reproduction(args: Arguments, output: Path) -> dict[str, Any]:
 
 def _draw(console: Console, values: dict[str, Any]) -> None:
     for sentence in values["verdict"]:
-        console.print(sentence, soft_wrap=True)
-    console.print(f"report: {values['report']}", soft_wrap=True)
+        console.print(sentence)
+    console.print(f"report: {values['report']}")

@@ -9,17 +9,16 @@ import tyro
 
 from dhn.cli.arguments import (
     ArrayLimit,
+    Common,
     Executor,
     JobTime,
-    Json,
     Partition,
-    Seed,
+    Results,
     Workers,
     make_executor,
 )
 from dhn.cli.outputs import refuse_other_results
 from dhn.cli.result import Console, Result, draw_table
-from dhn.errors import UserError
 
 
 @final
@@ -38,9 +37,7 @@ class Arguments:
         tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="EXPERIMENT")
     ] = ()
     """fit, completion, representation, interpolation, stress (by default); curves, peers."""
-    output: Annotated[
-        Path, tyro.conf.arg(aliases=["-o"], metavar="DIR", help="Folder for the results.")
-    ] = Path("results")
+    output: Results = Path("results")
     preset: str = "quick"
     """smoke (a trial of the whole grid), quick (a laptop), paper (the paper's sizes)."""
     list: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -54,15 +51,10 @@ class Arguments:
     partition: Partition = None
     time: JobTime = "1h"
     array_limit: ArrayLimit = 256
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Run the cells that are missing, then judge the claims and draw the report."""
-    if args.output.exists() and not args.output.is_dir():
-        raise UserError(f"{args.output} is a file; name a folder for the results.")
-
     refuse_other_results(args.output)
 
     from dhn.reproduction.grid import make_grid, only, shard
@@ -70,7 +62,7 @@ def run(args: Arguments) -> Result:
     from dhn.reproduction.results import assemble, started_before, write_results
     from dhn.reproduction.runner import finished, run_grid, timestamp
 
-    grid = make_grid(args.preset, args.experiments, args.seed)
+    grid = make_grid(args.preset, args.experiments, common.seed)
     chosen = shard(only(grid, args.only), args.shard)
     if args.list:
         rows = [{"name": cell.name, "finished": finished(cell, args.output)} for cell in chosen]
@@ -79,7 +71,7 @@ def run(args: Arguments) -> Result:
     executor = make_executor(args)
     outcome = run_grid(
         chosen, args.output, executor,
-        xla_flags=get_preset(args.preset).xla_flags, show=not args.json,
+        xla_flags=get_preset(args.preset).xla_flags, show=not common.json,
     )  # fmt: skip
     results = assemble(
         grid, args.output, args.preset, " ".join(["dhn", *sys.argv[1:]]), started, timestamp()
@@ -104,7 +96,7 @@ def run(args: Arguments) -> Result:
 
 def _draw_list(console: Console, rows: list[dict[str, Any]]) -> None:
     for row in rows:
-        console.print(f"{'done' if row['finished'] else '    '}  {row['name']}", soft_wrap=True)
+        console.print(f"{'done' if row['finished'] else '    '}  {row['name']}")
     done = sum(row["finished"] for row in rows)
     console.print(f"{len(rows)} cells, {done} finished")
 
@@ -118,7 +110,7 @@ def _draw(console: Console, values: dict[str, Any]) -> None:
         f"({values['run']} run now, {values['finished_before']} before)"
     )
     for name, why in values["failed"].items():
-        console.print(f"failed: {name}: {why}", soft_wrap=True)
+        console.print(f"failed: {name}: {why}")
     if values["failed"]:
         console.print("run the same command again to try the failed cells once more")
-    console.print(f"report: {values['report']}", soft_wrap=True)
+    console.print(f"report: {values['report']}")

@@ -4,13 +4,13 @@ import contextlib
 import dataclasses
 import json
 import logging
-import math
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
+from dhn.checks import plain
 from dhn.errors import UserError
 from dhn.printable import one_line, printable
 
@@ -37,7 +37,7 @@ class Result:
         if self.silent:
             return
         if as_json:
-            json.dump(_plain(self.data), sys.stdout, indent=2, allow_nan=False)
+            json.dump(plain(self.data), sys.stdout, indent=2, allow_nan=False)
             print()
         else:
             from rich.console import Console
@@ -46,7 +46,10 @@ class Result:
             width = None if sys.stdout.isatty() else 160
             # No markup: rich would take a unit such as [rad], or a name in a file, for a tag. No
             # colours: then every escape sequence is one that came from a file.
-            console = Console(highlight=False, markup=False, width=width, color_system=None)
+            # Sentences are wrapped by the terminal, so that they can be copied whole.
+            console = Console(
+                highlight=False, markup=False, width=width, color_system=None, soft_wrap=True
+            )
             # Printed by hand: rich itself would make a closed pipe (`| head`) a failure.
             with console.capture() as captured:
                 self.draw(console)
@@ -62,20 +65,15 @@ def draw_table(console: Console, header: Iterable[str], rows: Iterable[Iterable[
     table.columns[0].no_wrap = True
     for row in rows:
         table.add_row(*row)
-    console.print(table)
+    console.print(table, soft_wrap=False)
 
 
-def _plain(value: Any) -> Any:
-    """Values for JSON, which has neither arrays nor NaN: a missing number is null."""
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+def draw_lines(console: Console, lines: Iterable[tuple[str, str]]) -> None:
+    """A label and a text a line, the texts below each other."""
+    lines = list(lines)
+    width = max(len(label) for label, _ in lines)
+    for label, text in lines:
+        console.print(f"{label:<{width}}  {text}")
 
 
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C

@@ -7,7 +7,7 @@ from typing import Annotated, Any, final
 import tyro
 from annotated_types import Ge, Gt, Le, Lt
 
-from dhn.cli.arguments import Json, NotNegative, Output, Positive, PositiveInt, Seed, named
+from dhn.cli.arguments import Common, NotNegative, Output, Positive, PositiveInt, named
 from dhn.cli.outputs import TRAJECTORIES, ZARR, check_output, is_zarr, save_pieces
 from dhn.cli.result import Console, Result
 from dhn.errors import UserError
@@ -16,7 +16,9 @@ from dhn.memory import disk_size
 _BYTES = 8  # of a float64
 _LEAST_BYTES = 4
 """Of a number in a file: half of a float64, since some formats compress."""
-NamedRanges = tyro.conf.UseAppendAction[tuple[str, ...]]
+NamedRanges = Annotated[
+    tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")
+]
 
 
 @final
@@ -41,9 +43,9 @@ class Arguments:
     """Time steps, the system's own number by default; there is one state more than steps."""
     dt: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Time between two states, the system's own by default."""
-    param: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
+    param: NamedRanges = ()
     """A parameter's value, or the range from which each trajectory draws it."""
-    initial: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
+    initial: NamedRanges = ()
     """An initial coordinate (theta), velocity (v_theta) or momentum (p_theta), or its range."""
     damping: NotNegative = 0.0
     """Rate gamma of friction, dp/dt = -dH/dq - gamma p."""
@@ -53,11 +55,9 @@ class Arguments:
     """Fraction of the states lost at random."""
     subsample: Annotated[float, Gt(0), Le(1)] = 1.0
     """Fraction of the states kept at random, so that times are uneven."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Draw parameters and initial states, solve Hamilton's equations, write the file."""
     check_output(args.output, endings=(*TRAJECTORIES, ZARR))
     params = named_ranges(args.param, "--param")
@@ -83,7 +83,7 @@ def run(args: Arguments) -> Result:
     check_output(args.output, endings=(*TRAJECTORIES, ZARR), size=size)
     options: dict[str, Any] = {
         "trajectories": args.trajectories,
-        "seed": args.seed,
+        "seed": common.seed,
         "params": params,
         "initial": initial,
         "steps": args.steps,
@@ -93,7 +93,7 @@ def run(args: Arguments) -> Result:
         "gaps": args.gaps,
         "subsample": args.subsample,
     }
-    with waiting("simulating", enabled=not args.json) as report:
+    with waiting("simulating", enabled=not common.json) as report:
         options["progress"] = report
         lengths: list[int] = []
 
@@ -111,7 +111,7 @@ def run(args: Arguments) -> Result:
         "trajectories": n,
         "states": states,
         "coordinates": d,
-        "seed": args.seed,
+        "seed": common.seed,
         "bytes": disk_size(args.output),
         "seconds": round(time.perf_counter() - start, 3),
     }
@@ -119,8 +119,7 @@ def run(args: Arguments) -> Result:
     def draw(console: Console) -> None:
         console.print(
             f"{n} trajectories of {states} states of {system.name} in {found['seconds']:.1f} s: "
-            f"{args.output} ({found['bytes'] / 1e6:.1f} MB). Look: dhn inspect {args.output}",
-            soft_wrap=True,
+            f"{args.output} ({found['bytes'] / 1e6:.1f} MB). Look: dhn inspect {args.output}"
         )
 
     return Result(found, draw)

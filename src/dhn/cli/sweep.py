@@ -8,12 +8,13 @@ import tyro
 
 from dhn.cli.arguments import (
     ArrayLimit,
+    Common,
     Executor,
     JobTime,
-    Json,
+    Pairs,
     Partition,
     PositiveInt,
-    Seed,
+    Results,
     Workers,
     make_executor,
     named_values,
@@ -48,9 +49,7 @@ class Arguments:
         tyro.conf.Positional[Path | None],
         tyro.conf.arg(metavar="DIR", help="After status: the folder of the sweep."),
     ] = None
-    output: Annotated[
-        Path, tyro.conf.arg(aliases=["-o"], metavar="DIR", help="Folder for the results.")
-    ] = Path("sweep")
+    output: Results = Path("sweep")
     over: Annotated[
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUES")
     ] = ()
@@ -61,9 +60,7 @@ class Arguments:
     """Optimiser steps of every cell; the recipe's own number by default."""
     preset: str = "default"
     """Recipe that the options change."""
-    set: Annotated[
-        tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
-    ] = ()
+    set: Pairs = ()
     """An option that all cells share."""
     validation: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Trajectories that the models are judged by; without, the loss on a part of FILE kept aside,
@@ -73,33 +70,29 @@ class Arguments:
     partition: Partition = None
     time: JobTime = "1h"
     array_limit: ArrayLimit = 256
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Run the cells that are missing, then draw the table and the figure."""
     if str(args.data) == "status":
         return _status(args)
     if args.folder is not None:
         raise UserError(f"one file is swept over; got {args.folder} as well.")
-    if args.output.exists() and not args.output.is_dir():
-        raise UserError(f"{args.output} is a file; name a folder for the results.")
     refuse_other_results(args.output)
 
-    from dhn.jobs.sweep import Axis, best_first, plan, run_sweep, score
+    from dhn.jobs.sweep import Axis, plan, run_sweep, score
 
     cells = plan(
         args.data, [Axis.parse(text) for text in args.over],
         options=named_values(args.set, "--set"), preset=args.preset, steps=args.steps,
-        validation=args.validation, random=args.random, seed=args.seed,
+        validation=args.validation, random=args.random, seed=common.seed,
     )  # fmt: skip
     executor = make_executor(args)
-    outcome = run_sweep(cells, args.output, executor, show=not args.json)
+    outcome = run_sweep(cells, args.output, executor, show=not common.json)
 
     import json
 
-    rows = best_first(json.loads((args.output / "sweep.json").read_text()))
+    rows = sorted(json.loads((args.output / "sweep.json").read_text()), key=score)
     values: dict[str, Any] = {
         "folder": str(args.output),
         "cells": len(cells),
@@ -129,7 +122,7 @@ def _status(args: Arguments) -> Result:
 
     def draw(console: Console) -> None:
         for row in rows:
-            console.print(f"{row['state']:<10} {row['name']}  {row['reason']}", soft_wrap=True)
+            console.print(f"{row['state']:<10} {row['name']}  {row['reason']}")
         console.print(", ".join(f"{count} {state}" for state, count in counts.items()))
 
     return Result({"cells": rows, "counts": counts}, draw)
@@ -148,7 +141,7 @@ def _draw(console: Console, values: dict[str, Any]) -> None:
         ]
         draw_table(console, (*rows[0]["swept"], *measures), shown)
     for name, why in values["failed"].items():
-        console.print(f"failed: {name}: {why}", soft_wrap=True)
+        console.print(f"failed: {name}: {why}")
     if values["failed"]:
         console.print("run the same command again to try the failed cells once more")
     console.print(

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, final
 
-from dhn.cli.arguments import Json, Seed
+from dhn.cli.arguments import Common
 from dhn.cli.result import Console, Result, draw_table
 
 
@@ -15,11 +15,8 @@ class Arguments:
     Example: dhn systems --json
     """
 
-    seed: Seed = 0
-    json: Json = False
 
-
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Gather the description of each system."""
     from dhn.systems import SYSTEMS, get_system
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import tyro
 
 from dhn.checks import seconds
-from dhn.cli.arguments import Data, Json, PositiveInt, Seed, named_values
+from dhn.cli.arguments import Common, Data, Pairs, PositiveInt, named_values
 from dhn.cli.outputs import refuse_twice
 from dhn.cli.result import Console, Result
 from dhn.cli.simulate import NamedRanges, named_ranges
@@ -48,15 +48,13 @@ class Arguments:
     """Go on, bit for bit, where an interrupted training of the same command stopped."""
     preset: str = "default"
     """default, blocks, transformer, paper (the paper's own) or paper-smooth."""
-    set: Annotated[
-        tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")
-    ] = ()
+    set: Pairs = ()
     """Any option of the model or the recipe: block_size=4, width=64, learning_rate=0.002, ..."""
     start: Annotated[Path | None, tyro.conf.arg(name="from", metavar="RUN")] = None
     """Begin with the weights of this trained model, or of pretrained:NAME."""
     system: Annotated[str | None, tyro.conf.arg(metavar="SYSTEM")] = None
     """Positions only: the equations of this system (a name, or file.py:name), parameters fitted."""
-    param: Annotated[NamedRanges, tyro.conf.arg(metavar="NAME=VALUE|LOW:HIGH")] = ()
+    param: NamedRanges = ()
     """Of that system: g=9.81 holds a parameter, l1=0.1:0.5 bounds it."""
     validation: Annotated[Path | None, tyro.conf.arg(metavar="FILE|none")] = None
     """Trajectories kept from training, on which the error bars of forecasts are set."""
@@ -66,19 +64,19 @@ class Arguments:
     """How many processes there are."""
     rank: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Number of this process, from 0; the first one writes."""
-    seed: Seed = 0
-    json: Json = False
 
 
-def run(args: Arguments) -> Result:
+def run(args: Arguments, common: Common) -> Result:
     """Read, train with checkpoints, leave the model in the folder."""
     from dhn.cli.processes import find_peers, together
 
     peers = find_peers(args.coordinator, args.processes, args.rank)
     with contextlib.ExitStack() as files:
         if peers is None:
-            return _train(args, files)
-        return together(peers, lambda: _train(args, files), lambda: _lost(args.output), args.json)
+            return _train(args, common, files)
+        return together(
+            peers, lambda: _train(args, common, files), lambda: _lost(args.output), common.json
+        )
 
 
 def _lost(output: Path) -> str:
@@ -95,7 +93,7 @@ def _lost(output: Path) -> str:
     )
 
 
-def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
+def _train(args: Arguments, common: Common, files: contextlib.ExitStack) -> Result:
     if args.steps is not None and args.budget is not None:
         raise UserError("give --steps or --budget, not both.")
     if args.output == Path("."):  # also what an empty text becomes
@@ -121,7 +119,7 @@ def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
     notes = []
     if held is not None and args.validation is None:
         notes.append(f"error bars are set on {held}, beside the training file")
-    if not args.json:
+    if not common.json:
         for note in notes:
             print(note, flush=True)
     if wants_mechanics(data) and args.preset == "default" and args.start is None:
@@ -131,7 +129,7 @@ def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
                 f"start one, with a part of the data, or choose a preset of a network."
             )
         source = describe(args.output, train=(args.data, data), validation=named)
-        return _mechanics(args, system, data, kept, budget, options, source, notes)
+        return _mechanics(args, common, system, data, kept, budget, options, source, notes)
     if args.system is not None or args.param:
         raise UserError(
             "--system and --param belong to mechanics, which are fitted to data without momenta; "
@@ -143,9 +141,9 @@ def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
         source = describe(args.output, train=(args.data, known), validation=named)
     start = None if args.start is None else _start(args, args.start)
     preset = args.preset if start is None else start.config
-    model = DHN(preset, **{**options, "seed": args.seed}).fit(
+    model = DHN(preset, **{**options, "seed": common.seed}).fit(
         train, steps=args.steps, budget=budget,
-        directory=args.output, resume=args.resume, progress=not args.json, calibrate=True,
+        directory=args.output, resume=args.resume, progress=not common.json, calibrate=True,
         validation=kept, source=source, start=start,
     )  # fmt: skip
     if not is_first_process():
@@ -155,13 +153,14 @@ def _train(args: Arguments, files: contextlib.ExitStack) -> Result:
         "model": model.config.kind,
         **model.trained.summary,
         "parameters": model.parameters,
+        "code_size": model.trained.config.latent_size,
         "notes": notes,
     }
     return Result(found, lambda console: _draw(console, found))
 
 
 def _opened(path: Path, files: contextlib.ExitStack) -> "tuple[Any, Trajectories]":
-    """What is trained on, and some trajectories of it: all of them if they are in memory."""
+    """The training data, and some trajectories of them: all if they are in memory."""
     import jax
 
     from dhn.files import open, read
@@ -191,7 +190,7 @@ def _start(args: Arguments, path: Path):
     return model
 
 
-def _mechanics(args, system, data, kept, budget, options, source, notes) -> Result:
+def _mechanics(args, common, system, data, kept, budget, options, source, notes) -> Result:
     """Mechanics fitted to positions, which have no steps and no options of a network."""
     from dhn.estimator import Mechanics
 
@@ -203,7 +202,7 @@ def _mechanics(args, system, data, kept, budget, options, source, notes) -> Resu
                 f"are fitted to the positions. Leave it out, or choose a preset of a network."
             )
     model = Mechanics(system, named_ranges(args.param, "--param")).fit(
-        data, validation=kept, budget=budget, directory=args.output, progress=not args.json,
+        data, validation=kept, budget=budget, directory=args.output, progress=not common.json,
         source=source,
     )  # fmt: skip
     physics = model.physics()
@@ -227,13 +226,13 @@ def _system(args: Arguments):
 def _draw_physics(console: Console, found: dict[str, Any], names: list[str]) -> None:
     from dhn.reports.physics import lines
 
+    count = found["trajectories"]
     console.print(
-        f"{found['run']}: mechanics fitted to {found['trajectories']} runs in "
-        f"{found['seconds']:.0f} s",
-        soft_wrap=True,
+        f"{found['run']}: mechanics fitted to {count} run{'s' * (count > 1)} in "
+        f"{found['seconds']:.0f} s"
     )
     for line in lines(found["physics"], names):
-        console.print(line, soft_wrap=True)
+        console.print(line)
 
 
 def _validation(args: Arguments) -> Path | None:
@@ -248,8 +247,8 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
     console.print(
         f"{found['run']}: "
         f"{found['model']} with {found['parameters']} parameters, "
+        f"codes of {found['code_size']} number{'s' * (found['code_size'] != 1)}, "
         f"{found['steps']} steps on {found['trajectories']} trajectories "
         f"in {found['seconds']:.0f} s"
-        + (f", validation loss {validation:.3g}" if validation is not None else ""),
-        soft_wrap=True,
+        + (f", validation loss {validation:.3g}" if validation is not None else "")
     )

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from dhn.training.progress import clock
+
 PATIENCE = 2.0  # seconds before anything is shown
 SECONDS_BETWEEN_LINES = 10.0  # off a terminal
 SECONDS_BETWEEN_UPDATES = 0.25  # on a terminal
@@ -60,13 +62,7 @@ def waiting(what: str, *, enabled: bool = True) -> Iterator[Report]:
 
 def progress_text(what: str, done: int, total: int, seconds: float | int) -> str:
     """`simulating: 512 of 2048, 0:05, about 0:15 left`."""
-    parts = [f"{what}: {done} of {total}" if total else what, _clock(seconds)]
+    parts = [f"{what}: {done} of {total}" if total else what, clock(seconds)]
     if 0 < done < total:
-        parts.append(f"about {_clock(seconds * (total - done) / done)} left")
+        parts.append(f"about {clock(seconds * (total - done) / done)} left")
     return ", ".join(parts)
-
-
-def _clock(seconds: float | int) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,6 +1,6 @@
 """Autodecoding: the code of a new trajectory, with the network frozen (paper, Sec. 3.5).
 
-The codes of the training set say what a plausible code is, and the training residuals say how
+The codes of the training set define which codes are plausible, the training residuals how
 exactly a trajectory can be expected to obey the model. Together they make fitting a code a small
 nonlinear least-squares problem with a Gaussian prior, which Levenberg-Marquardt solves in a few
 iterations for all trajectories side by side.
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dhn.blocks import StateBlock, complete_windows
+from dhn.blocks import Codes, StateBlock, complete_windows
 from dhn.codes.batches import in_batches
 from dhn.codes.least_squares import levenberg_marquardt
 from dhn.errors import UserError
@@ -32,7 +32,7 @@ MOST_CODES = 2048  # training codes that are kept as candidates
 NEIGHBOURS = 32
 """Training codes that a local Gaussian is made of; with fewer than twice as many there is none."""
 SURPRISING = 4.0
-"""A squared distance from the local Gaussian, over the number of directions, that asks why."""
+"""Squared distance from the local Gaussian, per direction, above which the Gaussian is widened."""
 WIDER = 3.0
 """A local Gaussian is so many times as wide as its codes: new ones may lie beside them."""
 
@@ -74,28 +74,11 @@ class CodePrior:
         kept = order[np.linspace(0, len(order) - 1, number).astype(int)]
         return cls(mean, basis, whitened[kept], float(noise))
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        return {
-            "prior/mean": self.mean,
-            "prior/basis": self.basis,
-            "prior/codes": self.codes,
-            "prior/noise": np.array(self.noise),
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "CodePrior":
-        return cls(
-            arrays["prior/mean"],
-            arrays["prior/basis"],
-            arrays["prior/codes"],
-            float(arrays["prior/noise"]),
-        )
-
 
 class CodeFit(NamedTuple):
     """Codes of new trajectories and how well the model then explains them."""
 
-    codes: Float[np.ndarray, "n k"]
+    codes: Codes
     loss: Float[np.ndarray, " n"]
     """Mean squared residual over the observed windows; compare with `prior.noise**2`."""
     root: Float[np.ndarray, "n k r"]
@@ -141,7 +124,7 @@ def autodecode(
     )
     arrays = jax.device_put(arrays)
 
-    # Long trajectories without gaps say it all with fewer windows.
+    # Long trajectories without gaps need fewer windows.
     most = MOST_WINDOWS if np.all(known) and most_windows is None else None
 
     # The second fit begins near its end.
@@ -247,7 +230,7 @@ def _glances(windows: StateBlock, complete, count: int):
 def local_gaussian(u, hessian, others):
     """Centre and square root of the precision of the training codes that are nearest to each code.
 
-    Near is what the observed states can hardly tell apart, so the distance is measured by the
+    Codes are near if the observed states barely distinguish them, so distance is measured by the
     Hessian of the fit that found `u`. If `u` lies farther from the codes than they and its own
     uncertainty explain, the trajectory is unlike any in training, and the Gaussian is stretched
     towards it. Where round-off leaves no Gaussian, the global one stays.

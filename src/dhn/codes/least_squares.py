@@ -52,7 +52,7 @@ def levenberg_marquardt(
             at,
         )
         damping = jnp.where(count == 0, 1e-2, damping * jnp.where(better, 0.2, 8.0))
-        # What the linear model promised, not what round-off grants, tells whether to go on.
+        # By the predicted decrease, since the actual one contains round-off.
         moving = (promise > TOLERANCE) & (damping < 1e4)
         diagonal = jnp.maximum(jnp.einsum("naa->na", at.hessian), 1e-12)
         damped = at.hessian + damping[:, None, None] * jax.vmap(jnp.diag)(diagonal)

@@ -2,7 +2,7 @@
 
 The paper's probe is linear. Codes of systems that differ in one parameter lie along a curve,
 though, which a long training may bend strongly. What a line leaves over is then a smooth function
-of the code, which a few hundred training codes tell by themselves.
+of the code, which a few hundred training codes determine.
 """
 
 import dataclasses
@@ -10,6 +10,8 @@ from typing import final
 
 import numpy as np
 from jaxtyping import Float
+
+from dhn.blocks import Codes
 
 PENALTIES = 10.0 ** np.arange(-12, 2)
 WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -38,12 +40,7 @@ class Probe:
 
     @classmethod
     def fit(
-        cls,
-        codes: Float[np.ndarray, "n k"],
-        target: Float[np.ndarray, " n"],
-        *,
-        linear: bool = False,
-        folds: int = 5,
+        cls, codes: Codes, target: Float[np.ndarray, " n"], *, linear: bool = False, folds: int = 5
     ) -> "Probe":
         """Cross-validation picks the penalty and, unless `linear`, whether a bend is worth it.
 
@@ -69,12 +66,12 @@ class Probe:
     def linear(self) -> bool:
         return self.bend is None
 
-    def __call__(self, codes: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
+    def __call__(self, codes: Codes) -> Float[np.ndarray, " n"]:
         line = (codes - self.mean) / self.scale @ self.weights + self.intercept
         return line if self.bend is None else line + self.bend(codes)
 
     def standard_errors(
-        self, codes: Float[np.ndarray, "n k"], root: Float[np.ndarray, "n k r"]
+        self, codes: Codes, root: Float[np.ndarray, "n k r"]
     ) -> Float[np.ndarray, " n"]:
         """Of each estimate: the probe's own, and what the code's uncertainty `root` does to it.
 
@@ -100,12 +97,10 @@ class Bend:
     """Variance of the Gaussian process whose most likely course this is."""
 
     @classmethod
-    def fit(
-        cls, codes: Float[np.ndarray, "n k"], rest: Float[np.ndarray, " n"], folds: int
-    ) -> "tuple[Bend, float]":
-        """Codes left out one by one choose width and penalty, whole folds tell the error.
+    def fit(cls, codes: Codes, rest: Float[np.ndarray, " n"], folds: int) -> "tuple[Bend, float]":
+        """Leaving codes out one by one chooses width and penalty; whole folds estimate the error.
 
-        One by one is cheap, but too hopeful where errors are near round-off.
+        One by one is cheap, but too optimistic where errors are near round-off.
         """
         chosen = np.unique(np.linspace(0, len(codes) - 1, MOST_CENTRES).astype(int))
         centres, rest = codes[chosen], rest[chosen]
@@ -131,19 +126,19 @@ class Bend:
         error = float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
         return bend(np.ones(len(rest), bool)), error
 
-    def __call__(self, codes: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
+    def __call__(self, codes: Codes) -> Float[np.ndarray, " n"]:
         return self._seen(codes) @ self.weights
 
-    def variance(self, codes: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
+    def variance(self, codes: Codes) -> Float[np.ndarray, " n"]:
         """Of the Gaussian process, given the training codes: next to nothing among them."""
         explained = ((self._seen(codes) @ self.root.T) ** 2).sum(1)
         return self.amplitude * np.maximum(1.0 - explained, 0.0)
 
-    def _seen(self, codes: Float[np.ndarray, "n k"]) -> np.ndarray:
+    def _seen(self, codes: Codes) -> np.ndarray:
         return _kernel(np.asarray(codes, np.float64), self.centres, self.width)
 
 
-def _kernel(a: Float[np.ndarray, "n k"], b: Float[np.ndarray, "m k"], width: float) -> np.ndarray:
+def _kernel(a: Codes, b: Float[np.ndarray, "m k"], width: float) -> np.ndarray:
     square = (a**2).sum(1)[:, None] + (b**2).sum(1) - 2 * a @ b.T
     return np.exp(-np.maximum(square, 0.0) / (2 * width**2))
 

@@ -13,7 +13,7 @@ from dhn.estimator.reconstruction import Reconstruction
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.memory import check_memory
 from dhn.trajectories.container import Trajectories
-from dhn.trajectories.selection import along_states
+from dhn.trajectories.selection import each_state
 
 if TYPE_CHECKING:
     from dhn.estimator.mechanical import Mechanics
@@ -183,18 +183,12 @@ def extended(data: Trajectories, steps: int, time_step: float) -> Trajectories:
         raise UserError("a forecast needs trajectories of one length; forecast them one by one.")
 
     def longer(x):
-        if x is None:
-            return None
         return np.concatenate([x, np.full((len(x), count, *x.shape[2:]), np.nan)], axis=1)
 
     ahead = time_step * np.arange(1, count + 1)
     t = np.concatenate([data.t, data.t[..., -1:] + ahead], axis=-1)
     known = np.concatenate([data.known, np.zeros((len(data), count), bool)], axis=1)
-    noise = along_states(data.noise, longer)
-    return data.replace(
-        q=longer(data.q), p=longer(data.p), v=longer(data.v), t=t, known=known, noise=noise,
-        q_quantiles={}, p_quantiles={},
-    )  # fmt: skip
+    return data.replace(t=t, known=known, **each_state(data, longer, bands=False))
 
 
 def hidden(data: Trajectories, observe: int) -> Trajectories:
@@ -217,8 +211,6 @@ def refined(sparse: Trajectories, factor: int) -> Trajectories:
     check_room(sparse, states)
 
     def wider(x):
-        if x is None:
-            return None
         fine = np.full((n, states, *x.shape[2:]), np.nan)
         fine[:, ::factor] = x
         return fine
@@ -227,11 +219,7 @@ def refined(sparse: Trajectories, factor: int) -> Trajectories:
     known[:, ::factor] = sparse.known
     start = sparse.t[0] if sparse.t.ndim == 1 else sparse.t[:, :1]
     t = start + np.arange(states) * (sparse.time_step / factor)
-    noise = along_states(sparse.noise, wider)
-    return sparse.replace(
-        q=wider(sparse.q), p=wider(sparse.p), v=wider(sparse.v), t=t, known=known, noise=noise,
-        q_quantiles={}, p_quantiles={},
-    )  # fmt: skip
+    return sparse.replace(t=t, known=known, **each_state(sparse, wider, bands=False))
 
 
 def keep_known(data: Trajectories, found: Trajectories) -> Trajectories:

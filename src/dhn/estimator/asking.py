@@ -5,8 +5,9 @@ import warnings
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
+from dhn.blocks import StateBlock
 from dhn.errors import UserError
 from dhn.models.dhn import as_dhn
 from dhn.reconstruct.bands import Bands, horizons
@@ -15,7 +16,7 @@ from dhn.reconstruct.engine import reconstruct
 from dhn.reconstruct.guess import reliable
 from dhn.reconstruct.knowledge import least_noise
 from dhn.reconstruct.posterior import Posterior
-from dhn.reconstruct.question import Between, interpolate_path
+from dhn.reconstruct.question import Between, Mask, States, interpolate_path
 from dhn.trajectories.container import Trajectories
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ MOST_STATES = 1 << 20
 class Asked:
     """Trajectories on the model's grid, in its units."""
 
-    values: Float[np.ndarray, "n T m"]
-    known: Bool[np.ndarray, "n T m"]
-    noise: Float[np.ndarray, "n T m"]
+    values: States
+    known: Mask
+    noise: States
     between: Between | None
     place: Float[np.ndarray, "n S"]
     """Position of each of the data's times on the grid, in steps."""
@@ -230,12 +231,11 @@ def read_back(
             path[i] = found[left[i], np.arange(index.shape[1])]
         return path
 
-    d = trained.context.dim
     missing = ~np.isfinite(asked.place)[..., None]
 
     def physical(x):
         x = np.where(missing, np.nan, at_times(x))
-        return trained.scaler.inverse(x[..., :d], x[..., d:])
+        return trained.scaler.inverse(*StateBlock.of(x))
 
     q, p = physical(posterior.states)
     found = {"q_quantiles": {}, "p_quantiles": {}}

@@ -24,6 +24,7 @@ from dhn.models.presets import get_preset
 from dhn.training.config import TrainingConfig
 from dhn.training.devices import is_first_process
 from dhn.training.pools import Pooling
+from dhn.training.result import Options
 
 WARM = 0.1
 """Learning rates of a warm start over the recipe's: larger ones undo what was learned."""
@@ -125,16 +126,14 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
             directory = check_run_folder(directory, resume)
             if resume and is_first_process():
                 check_begun(directory)
-        options: dict[str, Any] = {
-            "budget": budget, "directory": directory, "resume": resume, "progress": progress,
-        }  # fmt: skip
+        options = Options(budget, directory, resume, progress)
         first = None if start is None else start.trained
         if parts is not None:
-            found, held = learn_in_parts(parts, self.config, training, **options, start=first)
+            found, held = learn_in_parts(parts, self.config, training, options, first)
             if found is None:
                 return self
         else:
-            found = learn(train, self.config, training, **options, start=first)
+            found = learn(train, self.config, training, options, first)
             held = held_out(found, train) if calibrate and validation is None else None
         if calibrate:
             held = held if validation is None else validation
@@ -147,7 +146,7 @@ class AbstractEstimator(AbstractNetworkAnswers, AbstractConventions):
         return self
 
     def _warm(self, start: TrainedModel) -> TrainingConfig:
-        """The recipe for weights that are nearly right already."""
+        """The recipe with smaller learning rates, for trained weights."""
         if start.config != self.config:
             raise UserError(
                 "training can only begin with a model of the same configuration; make the "

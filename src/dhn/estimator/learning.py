@@ -4,14 +4,13 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.random as jr
 import numpy as np
 
 from dhn.blocks import window_starts
 from dhn.codes.autodecode import CodePrior
 from dhn.errors import UserError
 from dhn.estimator.asking import ABSURD, answer, ask
+from dhn.estimator.code_size import CodeSize, fresh, needed_codes
 from dhn.estimator.trained import TrainedModel
 from dhn.estimator.turns import (
     NOISY,
@@ -24,14 +23,16 @@ from dhn.estimator.turns import (
 )
 from dhn.memory import check_memory
 from dhn.models.contract import AbstractModel
-from dhn.models.registry import build_model, skeleton
+from dhn.models.registry import skeleton
 from dhn.reconstruct.bands import Bands, horizons
 from dhn.reconstruct.engine import refine
 from dhn.reconstruct.guess import Examples
+from dhn.training.checkpoint import has_checkpoint
 from dhn.training.config import TrainingConfig
 from dhn.training.fit import FitResult, fit
 from dhn.training.pace import CLOCKS
 from dhn.training.prepare import make_context
+from dhn.training.result import Options
 from dhn.training.validation import choose_split
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.origins import origins
@@ -55,11 +56,7 @@ def learn(
     train: Trajectories,
     config: Any,
     training: TrainingConfig,
-    *,
-    budget: float | None = None,
-    directory: str | Path | None = None,
-    resume: bool = False,
-    progress: bool = False,
+    options: Options,
     start: TrainedModel | None = None,
 ) -> TrainedModel:
     """Train a model on these trajectories.
@@ -69,10 +66,7 @@ def learn(
             momenta are inferred, in units of the first coordinate's inertia.
         config: Configuration of the model.
         training: The recipe; its `steps` count unless there is a budget.
-        budget: Seconds, by the recipe's clock.
-        directory: Receives checkpoints and metrics, so that the run can be resumed.
-        resume: Go on from the last checkpoint in `directory`.
-        progress: Show a progress line.
+        options: How the training runs.
         start: A trained model of the same configuration whose weights and units training begins
             with; a fresh model by default.
 
@@ -85,18 +79,33 @@ def learn(
     noise, share = noise_per_step(measured, train, scaler)
     if share > NOISY or measured.momenta is None:
         return _learn_in_turns(
-            measured, train, config, training, scaler, noise, budget, directory, resume, progress,
-            start, codes,
-        )  # fmt: skip
+            measured, train, config, training, scaler, noise, options, start, codes
+        )
     context = make_context(train, scaler) if start is None else start.context
     # Before weights are drawn and a folder is made.
     _check_windows(skeleton(config, context) if start is None else start.model, train, training)
+    search = CodeSize(config, {}, 0.0)
+    if start is None:
+        search = needed_codes(config, context, train, scaler, training, options, noisy=False)
+    config = search.config
     model = fresh(config, context, training) if start is None else start.model
-    found = fit(
-        model, train, scaler, training,
-        budget=budget, directory=directory, resume=resume, progress=progress, codes=codes,
-    )  # fmt: skip
-    return packed(train, config, training, scaler, context, noise, found)
+    options = left_of(options, search.seconds)
+    found = fit(model, train, scaler, training, codes=codes, **vars(options))
+    return packed(train, config, training, scaler, context, noise, found, search)
+
+
+def left_of(options: Options, spent: float) -> Options:
+    """What is left of a budget, at least a tenth of it.
+
+    Without a budget if a checkpoint knows what was left when its training began.
+    """
+    if options.budget is None:
+        return options
+    if options.resume and has_checkpoint(options.directory):
+        return dataclasses.replace(options, budget=None)
+    return dataclasses.replace(
+        options, budget=max(options.budget - spent, LEAST_SHARE * options.budget)
+    )
 
 
 def check_learnable(train: Trajectories, config: Any, training: TrainingConfig) -> None:
@@ -136,16 +145,9 @@ def warm_codes(start: TrainedModel, train: Trajectories) -> np.ndarray:
     return start.encode(train)
 
 
-def fresh(config, context, training) -> AbstractModel:
-    """An untrained model."""
-    with jax.enable_x64(training.precision == "float64"):
-        return build_model(config, context, jr.key(training.seed))
-
-
 def _learn_in_turns(
-    measured, train, config, training, scaler, noise, budget, directory, resume, progress, start,
-    codes,
-) -> TrainedModel:  # fmt: skip
+    measured, train, config, training, scaler, noise, options: Options, start, codes
+) -> TrainedModel:
     """Training and reconstruction of the training set in turns; see `turns`.
 
     `train` are the measured trajectories, with first momenta where none were measured.
@@ -162,26 +164,29 @@ def _learn_in_turns(
     data = with_states(train, scaler, states)
     # The units of the model's residuals stay the same in all turns.
     context = make_context(data, scaler) if start is None else start.context
+    search = CodeSize(config, {}, 0.0)
+    if start is None:
+        search = needed_codes(config, context, data, scaler, training, options, noisy=True)
+    config = search.config
     model, trained = fresh(config, context, training) if start is None else start.model, None
     speed, pause = None, 0.0
     for number, share in enumerate(SHARES):
         later = len(SHARES) - 1 - number
-        seconds = None
-        if budget is not None:
-            left = budget - (clock() - started) - pause * later
-            seconds = max(left * share / sum(SHARES[number:]), LEAST_SHARE * budget)
+        turn = dataclasses.replace(options, speed=speed)
+        if options.budget is not None:
+            left = options.budget - (clock() - started) - pause * later
+            seconds = max(left * share / sum(SHARES[number:]), LEAST_SHARE * options.budget)
+            turn = dataclasses.replace(turn, budget=seconds)
+        if options.directory is not None and later:
+            turn = dataclasses.replace(turn, directory=Path(options.directory) / f"turn{number}")
         recipe = training.model_copy(update={"steps": max(1, round(training.steps * share))})
-        folder = directory
-        if directory is not None and later:
-            folder = Path(directory) / f"turn{number}"
-        found = fit(
-            model, data, scaler, recipe, budget=seconds, directory=folder, resume=resume,
-            progress=progress, codes=codes, speed=speed,
-        )  # fmt: skip
+        if turn.resume and has_checkpoint(turn.directory):
+            turn = dataclasses.replace(turn, budget=None)  # the checkpoint knows it
+        found = fit(model, data, scaler, recipe, codes=codes, **vars(turn))
         model, codes = found.model, np.asarray(found.codes)
         speeds = [record["steps_per_second"] for record in found.history]
         speed = float(np.median(speeds)) if speeds else None
-        trained = packed(data, config, training, scaler, context, noise, found)
+        trained = packed(data, config, training, scaler, context, noise, found, search)
         if later:
             begun = clock()
             states, codes, _ = refine(trained.knowledge, values, known, each, states, codes)
@@ -194,7 +199,9 @@ def _learn_in_turns(
     )
 
 
-def packed(train, config, training, scaler, context, noise, found: FitResult) -> TrainedModel:
+def packed(
+    train, config, training, scaler, context, noise, found: FitResult, search: CodeSize
+) -> TrainedModel:
     """The result of a training with all that is needed to use it."""
     states = np.concatenate(scaler.transform(train), axis=-1)
     states = np.where(train.complete[..., None], states, np.nan)
@@ -218,7 +225,8 @@ def packed(train, config, training, scaler, context, noise, found: FitResult) ->
         system=train.system,
         summary={
             "steps": found.steps,
-            "seconds": found.seconds,
+            "seconds": found.seconds + search.seconds,
+            "code_search": {str(size): value for size, value in search.residuals.items()},
             "validation": found.validation,
             "chosen": found.chosen,
             "residual": found.noise,

@@ -18,7 +18,7 @@ from dhn.estimator.reconstruction import Reconstruction
 from dhn.estimator.storage import check_run_folder, make_folder
 from dhn.files.accepting import TrajectoriesLike, as_trajectories
 from dhn.mechanics import MechanicalModel, fit_mechanics
-from dhn.reconstruct.bands import LEVELS
+from dhn.reconstruct.bands import LEVELS, Bands
 from dhn.reconstruct.posterior import Result
 from dhn.systems import System, get_system
 from dhn.training.progress import open_progress
@@ -155,24 +155,17 @@ class Mechanics(AbstractAnswers):
         )  # fmt: skip
         observed = masked[:, :last]
         smoothed = self.model.smooth(observed)
-        q, v = smoothed.reading, smoothed.v
-        normal = {0.5: 0.674489750196082, 0.9: 1.6448536269514722}
-        low = {level: q - normal[level] * smoothed.q_sd for level in LEVELS}
-        high = {level: q + normal[level] * smoothed.q_sd for level in LEVELS}
+        v, now = smoothed.v, np.zeros((len(data), last))
+        quantiles = Bands.gaussian().quantiles(smoothed.reading, smoothed.q_sd, now)
         if last < data.states:
             ahead = self.model.forecast(observed, times=masked.times[:, last:], levels=LEVELS)
-            q, v = np.concatenate([q, ahead.mean], 1), np.concatenate([v, ahead.velocity], 1)
-            for level in LEVELS:
-                below, above = ahead.bands[level]
-                low[level] = np.concatenate([low[level], below], 1)
-                high[level] = np.concatenate([high[level], above], 1)
-        quantiles = {0.5: q}
-        for level in LEVELS:
-            quantiles[round(0.5 - level / 2, 3)] = low[level]
-            quantiles[round(0.5 + level / 2, 3)] = high[level]
-        found = data.replace(
-            q=q, v=v, p=None, q_quantiles=dict(sorted(quantiles.items())), p_quantiles={}
-        )
+            later = {0.5: ahead.mean}
+            for level, (below, above) in ahead.bands.items():
+                later |= {round(0.5 - level / 2, 3): below, round(0.5 + level / 2, 3): above}
+            v = np.concatenate([v, ahead.velocity], 1)
+            quantiles = {k: np.concatenate([x, later[k]], 1) for k, x in quantiles.items()}
+        q = quantiles[0.5]
+        found = data.replace(q=q, v=v, p=None, q_quantiles=quantiles, p_quantiles={})
         # States before the first measurement are not reconstructed.
         begun = np.logical_or.accumulate(seen, axis=1) & np.isfinite(data.times)
         sound = [bool(np.isfinite(row[here]).all()) for row, here in zip(q, begun, strict=True)]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float, Int
 
+from dhn.blocks import Codes
 from dhn.reconstruct.posterior import Result
 
 if TYPE_CHECKING:
@@ -20,10 +21,7 @@ class Parameters(Mapping[str, tuple[np.ndarray, np.ndarray]]):
     """Parameters that vary, with standard errors; a probe is fitted when it is asked for."""
 
     def __init__(
-        self,
-        trained: "TrainedModel",
-        codes: Float[np.ndarray, "n k"],
-        code_root: Float[np.ndarray, "n k r"],
+        self, trained: "TrainedModel", codes: Codes, code_root: Float[np.ndarray, "n k r"]
     ):
         self._trained, self._codes, self._root = trained, codes, code_root
         self._names = tuple(name for name, x in trained.params.items() if np.ptp(x) > 0)

@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float
 
+from dhn.blocks import Codes
 from dhn.reconstruct.posterior import Result
 from dhn.trajectories.container import Trajectories
 
@@ -18,7 +19,7 @@ class Reconstruction:
 
     trajectories: Trajectories
     """Every state at the times that were asked for, with quantiles; `known` as it was given."""
-    codes: Float[np.ndarray, "n k"]
+    codes: Codes
     code_covariance: Float[np.ndarray, "n k k"]
     parameters: Mapping[str, tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]]
     """Name -> estimates and standard errors, for parameters that vary in the training set."""

@@ -13,17 +13,21 @@ import numpy as np
 
 from dhn.checks import as_path
 from dhn.codes.autodecode import CodePrior
-from dhn.errors import UserError
+from dhn.errors import UserError, os_errors
+from dhn.estimator.code_size import FOLDER
 from dhn.estimator.trained import TrainedModel
 from dhn.models.contract import ModelContext
 from dhn.models.registry import read_config, skeleton
 from dhn.reconstruct.bands import Bands
 from dhn.reconstruct.guess import Examples
+from dhn.reconstruct.sections import Sections
 from dhn.training.config import TrainingConfig
 from dhn.training.storage import (
     check_numbers,
     fill_tree,
     load_arrays,
+    read_record,
+    record_arrays,
     save_arrays,
     tree_arrays,
     understanding,
@@ -31,17 +35,17 @@ from dhn.training.storage import (
 from dhn.trajectories.scaling import Scaler
 
 FILE = "model.safetensors"
+PLAIN = ("ids", "names", "units", "system", "momenta", "summary")
+"""Fields of a trained model that are JSON values."""
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """The folder `path`, made if it is not there; a `UserError` if that is impossible."""
     path = as_path(path)
-    try:
+    if path.is_file():
+        raise UserError(f"{path} is a file; name a folder for the model.")
+    with os_errors(f"the folder {path} cannot be made"):
         path.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise UserError(f"{path} is a file; name a folder for the model.") from None
-    except OSError as error:
-        raise UserError(f"the folder {path} cannot be made: {error.strerror}.") from error
     return path
 
 
@@ -50,20 +54,18 @@ def check_run_folder(path: str | os.PathLike[str], resume: bool = False) -> Path
     path = as_path(path)
     if not resume and any((path / name).exists() for name in (FILE, "mechanics.safetensors")):
         raise UserError(f"{path} holds a trained model already; choose another folder.")
-    try:
+    with os_errors(f"the folder {path} cannot be made"):
         nearest = next(x for x in (path, *path.absolute().parents) if x.exists())
         if not nearest.is_dir():
             raise UserError(f"{nearest} is a file; name a folder for the model.")
         with tempfile.TemporaryDirectory(dir=nearest, prefix=".dhn"):
-            pass  # permissions alone do not tell whether a folder can be made
-    except OSError as error:
-        raise UserError(f"the folder {path} cannot be made: {error.strerror}.") from error
+            pass  # permissions alone do not show whether a folder can be made
     return path
 
 
 def has_begun(path: Path) -> bool:
     """Whether a training began in this folder."""
-    return any((path / name).exists() for name in ("metrics.jsonl", "turn0"))
+    return any((path / name).exists() for name in ("metrics.jsonl", "turn0", FOLDER))
 
 
 def check_begun(path: Path) -> None:
@@ -83,19 +85,15 @@ def save(trained: TrainedModel, path: str | os.PathLike[str]) -> None:
         "training": trained.training.model_dump(mode="json"),
         "context": dataclasses.asdict(trained.context),
         "scaler": trained.scaler.to_dict(),
-        "ids": trained.ids,
-        "names": trained.names,
-        "units": trained.units,
-        "system": trained.system,
-        "momenta": trained.momenta,
-        "summary": trained.summary,
+        **{name: getattr(trained, name) for name in PLAIN},
     }
     arrays = {
         **tree_arrays(eqx.filter(trained.model, eqx.is_inexact_array), "weights"),
-        **trained.prior.to_arrays(),
+        **record_arrays(trained.prior, "prior"),
         "codes": trained.codes,
         **{f"params/{name}": value for name, value in trained.params.items()},
-        **trained.examples.to_arrays(),
+        **record_arrays(trained.examples, "examples"),
+        **record_arrays(trained.examples.sections, "sections"),
         **trained.bands.to_arrays(),
         "noise": trained.noise,
     }
@@ -132,9 +130,9 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], path: Path) -> 
     )
     model = eqx.combine(fill_tree(weights, arrays, path, "weights"), rest)
 
-    def named(prefix):
-        return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
+    params = [name for name in arrays if name.startswith("params/")]
+    plain: dict[str, Any] = {name: header[name] for name in PLAIN}
+    plain |= {name: tuple(plain[name]) for name in ("ids", "names")}
     return TrainedModel(
         model=model,
         config=config,
@@ -142,15 +140,12 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray], path: Path) -> 
         context=context,
         scaler=Scaler.from_dict(header["scaler"]),
         codes=arrays["codes"],
-        prior=CodePrior.from_arrays(arrays),
-        ids=tuple(header["ids"]),
-        params=named("params/"),
-        names=tuple(header["names"]),
-        units=dict(header["units"]),
-        system=header["system"],
-        summary=header["summary"],
-        examples=Examples.from_arrays(arrays),
+        prior=read_record(CodePrior, arrays, "prior"),
+        params={name.removeprefix("params/"): arrays[name] for name in params},
+        examples=read_record(
+            Examples, arrays, "examples", sections=read_record(Sections, arrays, "sections")
+        ),
         bands=Bands.from_arrays(arrays),
         noise=arrays["noise"],
-        momenta=header["momenta"],
+        **plain,
     )

@@ -2,24 +2,26 @@
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dhn.blocks import window_starts
 from dhn.errors import UserError
-from dhn.estimator.learning import fresh, held_out, learn, packed, warm_codes
+from dhn.estimator.code_size import CodeSize, fresh, needed_codes
+from dhn.estimator.learning import held_out, learn, left_of, packed, warm_codes
 from dhn.estimator.trained import TrainedModel
 from dhn.estimator.turns import NOISY, noise_per_step
 from dhn.files.source import AbstractSource
 from dhn.files.stored import StoredTrajectories
 from dhn.models.contract import ModelContext
+from dhn.models.registry import skeleton
 from dhn.training.config import TrainingConfig
 from dhn.training.devices import Devices
 from dhn.training.fit import fit
 from dhn.training.pools import Pooling
 from dhn.training.prepare import make_context
+from dhn.training.result import Options
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 
@@ -39,12 +41,7 @@ def learn_in_parts(
     source: AbstractSource,
     config: Any,
     training: TrainingConfig,
-    *,
-    budget: float | None = None,
-    directory: str | Path | None = None,
-    resume: bool = False,
-    progress: bool = False,
-    pooling: Pooling | None = None,
+    options: Options,
     start: TrainedModel | None = None,
 ) -> tuple[TrainedModel | None, Trajectories | None]:
     """Train a model on trajectories of which each process reads the rows that it holds.
@@ -57,19 +54,14 @@ def learn_in_parts(
         source: Training trajectories on one even grid of times, with momenta or velocities.
         config: Configuration of the model.
         training: The recipe.
-        budget: Seconds, by the recipe's clock.
-        directory: Receives checkpoints and codes, so that the run can be resumed.
-        resume: Go on from the last checkpoint in `directory`.
-        progress: Show a progress line.
-        pooling: How many trajectories are in memory at a time, and for how many steps.
+        options: How the training runs.
         start: A trained model whose weights and units training begins with.
 
     Returns:
         The trained model, and the trajectories that training kept aside; nothing in processes
         other than the first.
     """
-    pooling = Pooling() if pooling is None else pooling
-    devices, stored = Devices(), None
+    pooling, devices, stored = Pooling(), Devices(), None
     if isinstance(source, StoredTrajectories) and len(source) > pooling.trajectories:
         stored = source
     if not devices.first:
@@ -81,9 +73,6 @@ def learn_in_parts(
     found = _units(some, training, start) if devices.first else {}
     found = json.loads(devices.text_from_first(json.dumps(found)))
     noise, share = np.array(found["noise"]), found["share"]
-    options: dict[str, Any] = {
-        "budget": budget, "directory": directory, "resume": resume, "progress": progress,
-    }  # fmt: skip
     if share > NOISY and stored is not None:
         raise UserError(
             f"the trajectories of {stored.path} are noisy ({100 * share:.2g} % of a typical "
@@ -93,11 +82,12 @@ def learn_in_parts(
         )
     if share > NOISY:  # every process reconstructs all of them
         data = source.rows(0, len(source))
-        trained = learn(data, config, training, **options, start=start)
+        trained = learn(data, config, training, options, start)
         return trained, held_out(trained, data)
     scaler = Scaler.from_dict(found["scaler"])
     context = ModelContext.from_dict(found["context"])
-    model = fresh(config, context, training) if start is None else start.model
+    search = CodeSize(config, {}, 0.0)
+    model = skeleton(config, context) if start is None else start.model
     if devices.first:
         for shape in model.training_shapes:  # before a folder is made
             window_starts(some.complete, shape.length, shape.spacing)
@@ -107,14 +97,21 @@ def learn_in_parts(
     elif start is not None:
         empty = np.zeros((len(source), model.latent_size))
         codes = devices.from_first(warm_codes(start, some) if devices.first else empty)
+    reader: dict[str, Any] = {"source": source, "stored": stored, "pooling": pooling}
+    if start is None:
+        search = needed_codes(
+            config, context, some, scaler, training, options, noisy=False, **reader
+        )
+        config = search.config
+        model = fresh(config, context, training)
     result = fit(
-        model, some, scaler, training, **options, codes=codes, source=source, stored=stored,
-        pooling=pooling, first_codes=first_codes,
+        model, some, scaler, training, **vars(left_of(options, search.seconds)), **reader,
+        codes=codes, first_codes=first_codes,
     )  # fmt: skip
     if not devices.first:
         return None, None
     kept = some if stored is None else stored.chunks(result.chunks)
-    trained = packed(kept, config, training, scaler, context, noise, result)
+    trained = packed(kept, config, training, scaler, context, noise, result, search)
     if stored is not None:
         whole = {
             "trajectories": len(stored), "fingerprint": stored.fingerprint(), "kept": len(kept)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float
 
+from dhn.blocks import StateBlock
 from dhn.checks import numbers
 from dhn.errors import UserError
 from dhn.estimator.answers import extended
@@ -222,10 +223,9 @@ class Tracker:
             result = Result.POOR_FIT
         state = _between(filter.path, place)
         levels = self._bands.quantiles(state[None, None], deviation[None, None], kind)
-        d = trained.context.dim
 
         def physical(x):
-            return trained.scaler.inverse(x[:d], x[d:])
+            return trained.scaler.inverse(*StateBlock.of(x))
 
         bands = {level: physical(x[0, 0]) for level, x in levels.items()}
         code = (prior.mean + prior.basis @ now.code)[None]

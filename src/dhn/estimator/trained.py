@@ -6,6 +6,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
+from dhn.blocks import Codes
 from dhn.codes.autodecode import CodePrior
 from dhn.codes.probe import Probe
 from dhn.estimator.network import AbstractNetworkAnswers
@@ -27,7 +28,7 @@ class TrainedModel(AbstractNetworkAnswers):
     training: TrainingConfig
     context: ModelContext
     scaler: Scaler
-    codes: Float[np.ndarray, "n k"]
+    codes: Codes
     """Codes of the training trajectories."""
     prior: CodePrior
     examples: Examples

@@ -9,9 +9,11 @@ Momenta that were not measured begin as `M(q) v` of a mass matrix and are recons
 import numpy as np
 from jaxtyping import Float
 
+from dhn.blocks import StateBlock
 from dhn.errors import UserError
 from dhn.mechanics.momenta import first_momenta
 from dhn.reconstruct.guess import join_all
+from dhn.reconstruct.question import States
 from dhn.training.prepare import check_even, make_context
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.noise import measurement_noise, smoothed
@@ -34,22 +36,15 @@ def noise_per_step(
     return noise, float(np.max(noise) / make_context(train, scaler).change(1))
 
 
-def with_states(
-    train: Trajectories, scaler: Scaler, states: Float[np.ndarray, "n T m"]
-) -> Trajectories:
+def with_states(train: Trajectories, scaler: Scaler, states: States) -> Trajectories:
     """The training set with its states replaced by scaled estimates; times and labels stay."""
-    d = train.dim
-    q, p = scaler.inverse(states[..., :d], states[..., d:])
+    q, p = scaler.inverse(*StateBlock.of(states))
     name = "v" if train.p is None else "p"
     held = np.isfinite(states).all(-1)
     return train.replace(q=q, known=held, noise=None, **{name: p})
 
 
-def smooth_start(
-    values: Float[np.ndarray, "n T m"],
-    known: np.ndarray,
-    noise: Float[np.ndarray, " m"],
-) -> Float[np.ndarray, "n T m"]:
+def smooth_start(values: States, known: np.ndarray, noise: Float[np.ndarray, " m"]) -> States:
     """Local polynomials through measurements; gaps are joined by splines first."""
     joined = join_all(values, known)
     columns = [smoothed(joined[..., k], float(noise[k]))[0] for k in range(joined.shape[2])]

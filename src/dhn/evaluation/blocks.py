@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, final
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from dhn.blocks import StateBlock, no_noise
+from dhn.blocks import Codes, StateBlock, no_noise
 from dhn.codes.batches import in_batches
 from dhn.errors import UserError
 from dhn.estimator.asking import ask
@@ -43,7 +43,7 @@ class BlockEnergy(NamedTuple):
 
 
 def block_energy(
-    stage: AbstractStage, states: StateBlock, codes: Float[np.ndarray, "n k"], energy: Energy
+    stage: AbstractStage, states: StateBlock, codes: Codes, energy: Energy
 ) -> BlockEnergy:
     """Energies of the target block, as the model maps it, minus those of the source block.
 
@@ -68,7 +68,7 @@ def block_energy(
 
 
 def overlap_disagreement(
-    stage: AbstractStage, states: StateBlock, codes: Float[np.ndarray, "n k"]
+    stage: AbstractStage, states: StateBlock, codes: Codes
 ) -> Float[np.ndarray, "n w"]:
     """How far outputs are from inputs at the `b - s` states that both blocks hold.
 
@@ -130,9 +130,7 @@ class BlockDiagnostics:
         return f"block map (b={self.block_size}, s={self.stride}): {words}"
 
 
-def diagnose(
-    trained: TrainedModel, data: Trajectories, codes: Float[np.ndarray, "n k"]
-) -> BlockDiagnostics | None:
+def diagnose(trained: TrainedModel, data: Trajectories, codes: Codes) -> BlockDiagnostics | None:
     """Appendix B for a trained model with blocks.
 
     Arguments:
@@ -149,9 +147,8 @@ def diagnose(
     asked = ask(trained, data)
     if stage is None or not asked.on_grid:
         return None
-    d, values = trained.context.dim, asked.values.astype(codes.dtype)
-    states = StateBlock(values[..., :d], values[..., d:])
-    places = _places(stage, values.shape[1])
+    states = StateBlock.of(asked.values.astype(codes.dtype))
+    places = stage.places(states.q.shape[1])
     complete = np.all(asked.known[:, places], axis=(-2, -1))
     if not complete.any():
         return None
@@ -179,15 +176,9 @@ def _overlaps(stage: AbstractStage) -> bool:
     return stage.spec.stride < stage.spec.block_size
 
 
-def _places(stage: AbstractStage, states: int) -> Int[np.ndarray, "w L"]:
-    """Where the states of each window stand in a trajectory of so many states."""
-    offsets = stage.spacing * np.arange(stage.spec.window_length)
-    return np.arange(max(states - offsets[-1], 0))[:, None] + offsets
-
-
 def _windows(stage: AbstractStage, states: StateBlock, codes) -> tuple[StateBlock, np.ndarray]:
     """All windows of the stage, (n·w, L, d), and a code for each."""
-    places = _places(stage, states.q.shape[1])
+    places = stage.places(states.q.shape[1])
     if len(places) == 0:
         raise UserError(
             f"a window of this model reaches over "
@@ -208,16 +199,10 @@ def _target_block(stage: AbstractStage, windows: StateBlock, z) -> StateBlock:
 def _overlap(stage: AbstractStage, windows: StateBlock, z) -> Float[Array, " m"]:
     spec = stage.spec
     shared = spec.block_size - spec.stride
-    early, late = slice(0, shared), slice(spec.stride, None)
     overlap = windows.at(slice(spec.stride, spec.block_size))
     squares = []
     for found in stage.equations(windows, no_noise(windows), z):
-        for value, states, truth in (
-            (found.Q_target, early, overlap.q),
-            (found.P_source, late, overlap.p),
-            (found.Q_source, late, overlap.q),
-            (found.P_target, early, overlap.p),
-        ):
-            if value is not None:
-                squares.append((value[:, states] - truth) ** 2)
+        for part, states, value in found.parts(spec):
+            inside = slice(0, shared) if states == spec.target else slice(spec.stride, None)
+            squares.append((value[:, inside] - getattr(overlap, part)) ** 2)
     return jnp.sqrt(jnp.stack(squares).mean((0, 2, 3))) / stage.scale

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import cho_factor, cho_solve
 
+from dhn.reconstruct.denoiser import straight_lines
 from dhn.trajectories import Trajectories
 from dhn.trajectories.segments import run_of
 
@@ -87,7 +88,7 @@ def delay_forecasts(
     for kind in KINDS:
         best = None
         for label, parts in groups.items():
-            for delays in (x for x in kind.delays if x <= seen):
+            for delays in [x for x in kind.delays if x <= seen] or [seen]:
                 for how, setting, forecasters in _fitted(
                     kind, train, parts, delays, until, winding, FEWER
                 ):
@@ -233,7 +234,7 @@ def _kernel(x: np.ndarray, y: np.ndarray) -> Callable[..., Predictor]:
 
 def _nearest(x: np.ndarray, y: np.ndarray) -> Callable[..., Predictor]:
     def fit(count: int) -> Predictor:
-        return lambda new: y[np.argsort(_squares(new, x), axis=1)[:, :count]].mean(1)
+        return lambda new: y[np.argpartition(_squares(new, x), count - 1)[:, :count]].mean(1)
 
     return fit
 
@@ -247,7 +248,7 @@ class _Kind:
     fit: Callable[[np.ndarray, np.ndarray], Callable[..., Predictor]]
     """From standardised features (n, f) and centred changes (n, H·d)."""
     delays: tuple[int, ...]
-    """Positions that it sees."""
+    """Positions that it sees; where fewer are observed, all of them."""
     settings: Mapping[str, tuple[float | int, ...]]
 
     def words(self, setting: Setting) -> str:
@@ -294,13 +295,7 @@ def _joined(
 
 def _filled(data: Trajectories) -> np.ndarray:
     """Positions with lost ones bridged by straight lines, or by the last known position."""
-    q = data.q.copy()
-    known = data.has_known_q
-    for i in range(len(q)):
-        rows = np.flatnonzero(known[i])
-        for k in range(q.shape[2]):
-            q[i, :, k] = np.interp(np.arange(q.shape[1]), rows, q[i, rows, k]) if len(rows) else 0.0
-    return q
+    return straight_lines(data.q, np.broadcast_to(data.has_known_q[..., None], data.q.shape))
 
 
 def _winding(train: Trajectories) -> np.ndarray:

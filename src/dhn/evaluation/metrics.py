@@ -31,7 +31,7 @@ class Metrics:
     """(h,) mean squared error of the total energy, if the system is known."""
     energy_changes: np.ndarray | None
     """Change of the energy over the second half, relative to `exchanged_energy`, of every
-    trajectory that tells."""
+    trajectory with states at both of its ends."""
     energy_scale: float | None
     """Mean `exchanged_energy` of the truth."""
     compared: np.ndarray

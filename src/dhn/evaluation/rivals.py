@@ -157,8 +157,7 @@ def linear_model(
 ) -> LinearDMD | None:
     """The linear model that forecasts best within what may be seen.
 
-    One whose forecast of `steps` states grows without bound is taken only if all do: a person
-    would throw it away at the first look.
+    One whose forecast of `steps` states grows without bound is taken only if all do.
     """
     seen = observed if train is None else train
     longest = _run_at_end(observed)

@@ -1,4 +1,4 @@
-"""A trained model put to the test on states it was not shown, beside what it has to beat."""
+"""A trained model tested on states that it was not given, beside the rivals that it has to beat."""
 
 import dataclasses
 import warnings
@@ -35,7 +35,7 @@ TIED = 0.97
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trial:
-    """A model's forecast of states that it was not shown, and what others say about them."""
+    """A model's forecast of states that it was not given, and the forecasts of rivals."""
 
     truth: Trajectories
     observe: int
@@ -61,7 +61,7 @@ class Trial:
 
     @property
     def unit(self) -> str:
-        """Of time; nothing where the data do not say."""
+        """Of time; empty where the data state none."""
         return self.truth.units.get("t", "")
 
     @property
@@ -238,10 +238,13 @@ def _held_error(
 
 
 def horizons(trial: Trial) -> list[dict[str, Any]]:
-    """Errors at a few times ahead, of the model and of every rival."""
+    """Errors at a few times ahead at which something was measured, of the model and the rivals."""
     step = trial.truth.usual_step
     rows = []
-    for name, k in marks(trial.period, step, trial.truth.states - trial.observe).items():
+    last = trial.truth.states - trial.observe
+    while last > 1 and not np.isfinite(trial.error(trial.metrics, last)):
+        last -= 1
+    for name, k in marks(trial.period, step, last).items():
         row = {"ahead": name, "states": k, "time": k * step}
         row["forecast"] = trial.error(trial.metrics, k)
         row |= {rival.name: trial.error(rival.metrics, k) for rival in trial.others}

@@ -1,4 +1,4 @@
-"""Do error bars mean what they say: coverage of bands and the CRPS of quantiles."""
+"""Whether error bars hold: coverage of bands and the CRPS of quantiles."""
 
 import numpy as np
 

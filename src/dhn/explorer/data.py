@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 from scipy.spatial import KDTree
 
+from dhn.blocks import Codes, StateBlock
 from dhn.errors import UserError
 from dhn.estimator.trained import TrainedModel
 from dhn.explorer.arrays import encode
@@ -59,7 +59,7 @@ def shown(data: Trajectories) -> tuple[Trajectories, int]:
     return chosen, max(2, min(OBSERVED, chosen.states // 2))
 
 
-def examples(trained: TrainedModel) -> tuple[Trajectories, Float[np.ndarray, "n k"]]:
+def examples(trained: TrainedModel) -> tuple[Trajectories, Codes]:
     """Training trajectories that are stored in the model, with their codes: nothing is fitted.
 
     **Arguments:** `trained`, the model.
@@ -71,8 +71,7 @@ def examples(trained: TrainedModel) -> tuple[Trajectories, Float[np.ndarray, "n 
     rows = np.flatnonzero(np.isfinite(kept.states).all((1, 2)))
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(MOST_RUNS, len(rows))).astype(int))]
     states, codes = kept.states[rows].astype(float), kept.codes[rows]
-    d = states.shape[2] // 2
-    q, p = trained.scaler.inverse(states[..., :d], states[..., d:])
+    q, p = trained.scaler.inverse(*StateBlock.of(states))
     same = (codes[:, None] == trained.codes[None]).all(-1)
     held, place = same.any(1), same.argmax(1)
     data = Trajectories(
@@ -88,7 +87,7 @@ def examples(trained: TrainedModel) -> tuple[Trajectories, Float[np.ndarray, "n 
     return data[:, :MOST_STATES], codes
 
 
-def export_runs(data: Trajectories, codes: Float[np.ndarray, "n k"]) -> list[dict[str, Any]]:
+def export_runs(data: Trajectories, codes: Codes) -> list[dict[str, Any]]:
     """Trajectories to start from, drawn beside the prediction.
 
     **Arguments:** `data`, of `n` trajectories; `codes`, fitted on their first states.

@@ -95,12 +95,9 @@ def _form(config: DHNConfig, model: DHNModel) -> dict[str, Any]:
 
 def _network(network: MLPNetwork) -> dict[str, Any]:
     form = network.form
+    arrays = ("embed", "embed_bias", "weights", "biases", "readout")
     return {
-        "embed": encode(network.embed),
-        "embed_bias": encode(network.embed_bias),
-        "weights": encode(network.weights),
-        "biases": encode(network.biases),
-        "readout": encode(network.readout),
+        **{name: encode(getattr(network, name)) for name in arrays},
         "form": form and {"matrix": encode(form.matrix), "slope": encode(form.slope)},
         "activation": network.activation,
     }

@@ -12,30 +12,14 @@ import numpy as np
 from dhn.estimator import AbstractNetworkAnswers
 from dhn.explorer.data import examples, export_region, export_runs, shown
 from dhn.explorer.export import export_model
-from dhn.files.atomic import atomic_path
+from dhn.files.atomic import write_text
 from dhn.systems.registry import system_title
 from dhn.trajectories.container import Trajectories
 
 SCRIPTS = (
-    "decode",
-    "algebra",
-    "network",
-    "model",
-    "systems",
-    "codes",
-    "tasks",
-    "motion",
-    "canvas",
-    "contours",
-    "scene",
-    "portrait",
-    "section",
-    "series",
-    "map",
-    "address",
-    "controls",
-    "app",
-)
+    "decode", "algebra", "network", "model", "systems", "codes", "tasks", "motion", "canvas",
+    "contours", "scene", "portrait", "section", "series", "map", "address", "controls", "app",
+)  # fmt: skip
 """In this order: each may use those before it."""
 
 
@@ -91,10 +75,9 @@ def write_explorer(
     seed: int = 0,
 ) -> int:
     """Write `build_page` to `path`, whole or not at all; returns its size in bytes."""
-    document = build_page(model, data, train=train, title=title, seed=seed).encode("utf-8")
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(document)
-    return len(document)
+    document = build_page(model, data, train=train, title=title, seed=seed)
+    write_text(path, document)
+    return len(document.encode())
 
 
 def _fitted(model: AbstractNetworkAnswers, data: Trajectories) -> tuple[Trajectories, np.ndarray]:

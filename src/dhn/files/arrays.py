@@ -127,6 +127,31 @@ def own_sizes(header: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return sizes
 
 
+def in_common(data: "Trajectories") -> dict[str, Any]:
+    """What must be the same in all pieces of one file."""
+    noise = data.noise
+    numbers = {
+        "t": data.t.tobytes() if data.t.ndim == 1 else None,
+        "noise": noise.tobytes() if noise is not None and noise.ndim == 2 else None,
+    }
+    own = {"ids": None, "code_group": bool(data.code_group), "shape": data.q.shape[1:]}
+    return header_dict(data) | own | numbers
+
+
+def check_alike(
+    piece: "Trajectories", before: Mapping[str, Any], but: tuple[str, ...] = ()
+) -> None:
+    """A `UserError` unless a piece has `in_common` what those before it have; `but` may differ."""
+    own = in_common(piece)
+    names = [name for name in {**before, **own} if name not in but]
+    differ = [name for name in names if own.get(name) != before.get(name)]
+    if differ:
+        raise UserError(
+            f"the trajectories of one file must be alike, and from {piece.ids[0]!r} on they "
+            f"differ from those before in {', '.join(differ)}; write them to another file."
+        )
+
+
 def trajectory_axis(name: str, ndim: int) -> int | None:
     """Which axis of an array with so many axes counts trajectories; None if all share it."""
     if (name, ndim) in (("t", 1), ("noise", 2)):

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from dhn.errors import UserError
+from dhn.errors import UserError, os_errors
 
 
 @contextlib.contextmanager
@@ -24,15 +24,19 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise UserError(f"the folder {path.parent} does not exist; create it first.")
     temporary = beside(path)
     try:
-        yield temporary
-        _sync(temporary)
-        os.replace(temporary, path)
-        _sync(path.parent)
-    except OSError as error:
-        reason = error.strerror or str(error).splitlines()[0]
-        raise UserError(f"{path} cannot be written: {reason}.") from error
+        with os_errors(f"{path} cannot be written"):
+            yield temporary
+            _sync(temporary)
+            os.replace(temporary, path)
+            _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Make a file of this text, whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def beside(path: Path) -> Path:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Literal, final
 
 from dhn.checks import as_path
-from dhn.errors import UserError
+from dhn.errors import UserError, os_errors
 from dhn.files import stored
 from dhn.files.arrays import from_arrays, shown, to_arrays
 from dhn.files.atomic import atomic_path
@@ -95,14 +95,11 @@ def check_file(path: Path) -> bytes:
         raise UserError(f"{path} is empty (0 bytes); write or download it again.")
     try:
         check_memory(size, "the file")
-        with open(path, "rb") as file:
+        hint = "; check its permissions."
+        with os_errors("it cannot be opened", hint), open(path, "rb") as file:
             return file.read(16)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    except OSError as error:
-        raise UserError(
-            f"{path}: it cannot be opened: {error.strerror}; check its permissions."
-        ) from error
 
 
 def check_text_size(path: Path) -> None:

@@ -7,15 +7,14 @@ import math
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, final
+from typing import IO, final
 
 import numpy as np
 
-from dhn.checks import as_path
-from dhn.errors import UserError
-from dhn.files.arrays import HEADER, own_sizes, trajectory_axis
+from dhn.errors import UserError, os_errors
+from dhn.files.arrays import HEADER, check_alike, in_common, own_sizes, trajectory_axis
 from dhn.files.atomic import atomic_path
 from dhn.files.files import cleaned, format_of, write
 from dhn.trajectories.container import Trajectories
@@ -24,30 +23,19 @@ from dhn.trajectories.contents import BLOCK, digest_blocks, header_dict, header_
 Shape = tuple[int, ...]
 
 
-def write_pieces(pieces: Iterable[Trajectories], path: str | os.PathLike[str], count: int) -> None:
-    """Write trajectories that come in pieces into one file; nothing half-written remains.
+@contextlib.contextmanager
+def gathered(
+    pieces: Iterable[Trajectories], path: Path, count: int
+) -> Iterator[Callable[[Path], None]]:
+    """All pieces, and a function that writes them into one file; nothing half-written remains.
 
-    An .npz file is written as the pieces come, byte for byte as `write` does; for other formats
-    they are joined in memory.
+    An .npz file is gathered on the disk and written byte for byte as `write` does; for other
+    formats the pieces are joined in memory.
 
     Arguments:
         pieces: Trajectories of the same coordinates, parameters, quantiles and number of states.
         path: The file; the ending of its name gives the format.
         count: Trajectories of all pieces together.
-    """
-    path = as_path(path)
-    with gathered(pieces, path, count) as save:
-        save(path)
-
-
-@contextlib.contextmanager
-def gathered(
-    pieces: Iterable[Trajectories], path: Path, count: int
-) -> Iterator[Callable[[Path], None]]:
-    """All pieces, on the disk of `path` or in memory, and a function that writes them to a file.
-
-    Arguments:
-        pieces, path, count: As for `write_pieces`.
 
     Returns:
         A context that gives `save(path)`; it can be called again if a disk is full.
@@ -58,10 +46,8 @@ def gathered(
         yield functools.partial(write, data)
         return
     with contextlib.ExitStack() as files:
-        try:
+        with os_errors(f"{path} cannot be written"):
             found = _gather(pieces, path.parent, count, files)
-        except OSError as error:
-            raise UserError(f"{path} cannot be written: {error.strerror or error}.") from error
         yield functools.partial(_save, found)
 
 
@@ -70,7 +56,7 @@ class _Gathered:
     """The arrays of all pieces, each in a file without a name; quantiles in one for each level."""
 
     def __init__(self, first: Trajectories, folder: Path, count: int, stack: contextlib.ExitStack):
-        self.common, self.count = _common(first), count
+        self.common, self.count = in_common(first), count
         self.header = header_dict(first) | {"shape": [count, first.states, first.dim], "ids": []}
         self.sizes = {name: own_sizes(self.header)[name] for name in number_arrays(first)}
         self.files: dict[str, list[IO[bytes]]] = {}
@@ -85,13 +71,7 @@ class _Gathered:
 
     def add(self, piece: Trajectories) -> None:
         ids, begun = self.header["ids"], bool(self.header["ids"])
-        own = _common(piece)
-        if own != self.common:
-            differ = [name for name in own if own[name] != self.common.get(name)]
-            raise UserError(
-                f"the trajectories of one file must be alike, and from {piece.ids[0]!r} on they "
-                f"differ from those before in {', '.join(differ)}; write them to another file."
-            )
+        check_alike(piece, self.common)
         if len(ids) + len(piece) > self.count:
             raise UserError(f"{self.count} trajectories were to be written; more came.")
         ids += piece.ids
@@ -153,14 +133,3 @@ def _member(
         np.lib.format.write_array_header_1_0(file, header)
         for block in blocks:
             file.write(block.tobytes())
-
-
-def _common(piece: Trajectories) -> Mapping[str, Any]:
-    """What must be the same in all pieces."""
-    noise = piece.noise
-    numbers = {
-        "t": piece.t.tobytes() if piece.t.ndim == 1 else None,
-        "noise": noise.tobytes() if noise is not None and noise.ndim == 2 else None,
-    }
-    own = {"ids": None, "code_group": bool(piece.code_group), "shape": piece.q.shape[1:]}
-    return header_dict(piece) | own | numbers

@@ -39,7 +39,7 @@ def open_pieces(path: Path, verify: bool = True) -> Iterator[AbstractSource]:
     with contextlib.ExitStack() as stack:
         source = stored.open(path) if stored.is_store(path) else None
         if path.suffix.lower() == ".npz" and path.is_file():  # opening a pipe would wait for ever
-            # Whatever is wrong with the file, `read` has the words for it.
+            # Whatever is wrong with the file, `read` explains it.
             with contextlib.suppress(Exception):
                 source = _Stored(path, stack.enter_context(open(path, "rb")), verify)
         yield InMemory(read(path)) if source is None else source

@@ -3,15 +3,15 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from dhn.checks import as_path
-from dhn.errors import UserError
-from dhn.files.arrays import HEADER, trajectory_axis
+from dhn.errors import UserError, os_errors
+from dhn.files.arrays import HEADER, check_alike, in_common, trajectory_axis
 from dhn.files.atomic import beside
 from dhn.files.source import PIECE
 from dhn.files.stored import CHUNK, COMPLETE, ENDING, is_own, rows_of_array
@@ -20,8 +20,6 @@ from dhn.trajectories.contents import header_dict, number_arrays
 from dhn.trajectories.frames import optional
 
 ID_BYTES = 16  # of most labels; longer ones widen the array
-FIELDS = ("layout", "fields", "shared_time", "names", "angles", "units", "system", "params")
-"""What must be the same in every piece, together with the levels of quantiles."""
 
 
 @final
@@ -32,6 +30,7 @@ class Store:
         self._group = optional("zarr").create_group(folder)
         self._chunk, self.count = chunk, 0
         self._header: dict[str, Any] = {}
+        self._common: dict[str, Any] = {}
         self._arrays: dict[str, Any] = {}
 
     def append(self, data: Trajectories) -> None:
@@ -45,17 +44,17 @@ class Store:
                 f"a {ENDING} folder holds trajectories with codes of their own; these share codes. "
                 f"Write them into an .npz file."
             )
-        header = header_dict(data)
+        header, arrays = header_dict(data), number_arrays(data)
         ids = list(header.pop("ids"))
         if self.count and ids == [str(i) for i in range(len(ids))]:
             ids = [str(self.count + i) for i in range(len(ids))]
-        arrays = number_arrays(data)
-        if not self._header:
-            self._header = header
+        if self.count:
+            check_alike(data, self._common, but=("meta",))
+        else:
+            self._header, self._common = header, in_common(data)
             for name, array in arrays.items():
                 self._create(name, array)
             self._create("ids", np.empty((0, ID_BYTES), np.uint8))
-        self._check(header, arrays)
         labels = [x.encode() for x in ids]
         old = self._arrays["ids"].shape[1]
         width = max(old, max(map(len, labels)))
@@ -90,26 +89,6 @@ class Store:
         if axis is None:
             self._arrays[name][...] = array
 
-    def _check(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        for name in (*FIELDS, "q_levels", "p_levels"):
-            if header[name] != self._header[name]:
-                raise UserError(
-                    f"all trajectories of a {ENDING} folder have the same {name}; got "
-                    f"{self._header[name]!r} and then {header[name]!r}."
-                )
-        if header["shape"][1:] != list(self._arrays["q"].shape[1:]):
-            raise UserError(
-                f"all trajectories of a {ENDING} folder have the same number of states and "
-                f"coordinates; got {self._arrays['q'].shape[1:]} and then "
-                f"{tuple(header['shape'][1:])}."
-            )
-        for name, array in arrays.items():
-            if trajectory_axis(name, array.ndim) is not None:
-                continue
-            if not np.array_equal(self._arrays[name][...], array, equal_nan=True):
-                what = "times" if name == "t" else "noise"
-                raise UserError(f"all trajectories of a {ENDING} folder have the same {what}.")
-
 
 @contextlib.contextmanager
 def writing(path: str | os.PathLike[str], chunk: int = CHUNK) -> Iterator[Store]:
@@ -130,18 +109,16 @@ def writing(path: str | os.PathLike[str], chunk: int = CHUNK) -> Iterator[Store]
         raise UserError(f"the folder {path.parent} does not exist; create it first.")
     temporary = beside(path)
     try:
-        store = Store(temporary, chunk)
-        yield store
-        if not store.count:
-            raise UserError(f"{path}: there are no trajectories to write.")
-        old = beside(path)
-        if path.exists():
-            os.replace(path, old)
-        os.replace(temporary, path)
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        reason = error.strerror or str(error).splitlines()[0]
-        raise UserError(f"{path} cannot be written: {reason}.") from error
+        with os_errors(f"{path} cannot be written"):
+            store = Store(temporary, chunk)
+            yield store
+            if not store.count:
+                raise UserError(f"{path}: there are no trajectories to write.")
+            old = beside(path)
+            if path.exists():
+                os.replace(path, old)
+            os.replace(temporary, path)
+            shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

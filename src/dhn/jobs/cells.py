@@ -3,22 +3,21 @@
 A cell's folder holds `cell.json`, what is to be computed; `result.json`, once it is done; and
 `error.txt` if it failed, whose last line is the reason. A file is written whole or not at all, so
 that its presence is enough. Whoever runs the command, and however often it dies, these files
-alone say what is left to do. While a process computes the cell it holds a lock on `.lock`.
+alone show what is left to do. While a process computes the cell it holds a lock on `.lock`.
 """
 
 import contextlib
 import dataclasses
 import json
-import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from dhn.checks import from_json
-from dhn.errors import UserError
-from dhn.files.atomic import atomic_path
+from dhn.checks import from_json, plain
+from dhn.errors import os_errors
+from dhn.files.atomic import write_text
 
 CELL, RESULT, ERROR, JOB = "cell.json", "result.json", "error.txt", "job.txt"
 LOCK = ".lock"
@@ -107,17 +106,14 @@ def computed_now(cell: Path) -> bool:
 
 def give_up(cell: Path, why: str) -> None:
     """Write down that this cell failed."""
-    with atomic_path(cell / ERROR) as temporary:
-        temporary.write_text(why + "\n", encoding="utf-8")
+    write_text(cell / ERROR, why + "\n")
 
 
 def lay_out(cells: Mapping[Path, Mapping[str, Any]]) -> None:
     """Make the folder of every cell, with what is to be computed in it."""
     for place, values in cells.items():
-        try:
+        with os_errors(f"{place} cannot be made"):
             place.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{place} cannot be made: {error.strerror}.") from error
         write_json(values, place / CELL, digits=None)
 
 
@@ -129,23 +125,9 @@ def environment(folder: Path, xla_flags: str = "") -> tuple[tuple[str, str], ...
     return tuple({**SETTINGS, **changes}.items())
 
 
-def plain(value: Any, digits: int | None = 6) -> Any:
-    """For JSON: six significant digits are enough, and a missing number is null."""
-    if isinstance(value, Mapping):
-        return {key: plain(x, digits) for key, x in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(x, digits) for x in value]
-    if isinstance(value, float):
-        kept = value if digits is None else float(f"{value:.{digits}g}")
-        return kept if math.isfinite(value) else None
-    return value
-
-
 def write_json(values: Any, path: Path, indent: int | None = None, digits: int | None = 6) -> None:
     """Whole or not at all."""
-    with atomic_path(path) as temporary:
-        text = json.dumps(plain(values, digits), indent=indent, allow_nan=False)
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, json.dumps(plain(values, digits), indent=indent, allow_nan=False))
 
 
 def results(cells: Sequence[Path]) -> list[dict[str, Any]]:

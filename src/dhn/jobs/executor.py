@@ -1,10 +1,9 @@
-"""Runs tasks until every cell has a result or an error; how is an executor's business."""
+"""Runs tasks until every cell has a result or an error; executors differ in how."""
 
 import abc
 import dataclasses
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import final
 
 from dhn.jobs.cells import ERROR, JOB, Task, failure, finished, give_up
@@ -62,8 +61,8 @@ def run_tasks(tasks: Sequence[Task], executor: AbstractExecutor, show: bool = Tr
     """
     cells = [cell for task in tasks for cell in task.cells]
     before = [cell for cell in cells if finished(cell)]
-    waiting = [dataclasses.replace(t, cells=_unfinished(t.cells)) for t in tasks]
-    waiting = [task for task in waiting if task.cells]
+    left = [(task, tuple(x for x in task.cells if not finished(x))) for task in tasks]
+    waiting = [dataclasses.replace(task, cells=some) for task, some in left if some]
     watched = [cell for task in waiting for cell in task.cells]
     total, done, failed = len(watched), [], {}
 
@@ -104,10 +103,6 @@ def run_tasks(tasks: Sequence[Task], executor: AbstractExecutor, show: bool = Tr
     finally:
         executor.close()
     return Outcome(tuple(done), tuple(cell.name for cell in before), failed)
-
-
-def _unfinished(cells: Sequence[Path]) -> tuple[Path, ...]:
-    return tuple(cell for cell in cells if not finished(cell))
 
 
 def forget_failures(task: Task) -> None:

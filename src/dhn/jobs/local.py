@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import final
 
-from dhn.errors import UserError
+from dhn.errors import os_errors
 from dhn.jobs.cells import Task
 from dhn.jobs.executor import AbstractExecutor, forget_failures
 from dhn.jobs.worker import PARENT
@@ -27,13 +27,9 @@ class LocalExecutor(AbstractExecutor):
     poll_seconds = 0.3
 
     def __init__(self, folder: Path, workers: int = 2):
-        try:
+        with os_errors(f"{folder} cannot be written to", "; choose another folder."):
             folder.mkdir(parents=True, exist_ok=True)
             self._log = (folder / "workers.log").open("ab")
-        except OSError as error:
-            raise UserError(
-                f"{folder} cannot be written to ({error.strerror}); choose another folder."
-            ) from error
         self._workers = workers
         self._waiting: list[Task] = []
         self.running: dict[subprocess.Popen[bytes], Task] = {}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import final
 
 from dhn.errors import UserError
-from dhn.files.atomic import atomic_path
+from dhn.files.atomic import write_text
 from dhn.jobs.cells import JOB, Task
 from dhn.jobs.executor import AbstractExecutor, forget_failures
 
@@ -122,8 +122,7 @@ class SlurmExecutor(AbstractExecutor):
         for job, task in zip(jobs, fresh, strict=True):
             self._jobs[job.job_id] = task
             for cell in task.cells:
-                with atomic_path(cell / JOB) as temporary:
-                    temporary.write_text(job.job_id)
+                write_text(cell / JOB, job.job_id)
 
     def ended(self) -> list[tuple[Task, str]]:
         """See `AbstractExecutor`."""

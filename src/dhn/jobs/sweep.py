@@ -256,12 +256,7 @@ def status(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def best_first(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """By the median error on the validation file, else by training's own validation loss."""
-    return sorted(rows, key=score)
-
-
 def score(row: dict[str, Any]) -> float:
-    """What a sweep is judged by; less is better."""
+    """Median error on the validation file, else training's own validation loss; less is better."""
     found = row["median"] if "median" in row else row["validation"]
     return math.inf if found is None else found

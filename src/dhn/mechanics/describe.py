@@ -94,6 +94,7 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
             )
     found["origin"] = [float(x) for x in scale.offset]
     found["rest"] = [float(x) for x in scale.unscaled(rest)]
+    found["turning"] = list(layout.angles)
     found["frequencies"] = sorted(
         float(np.sqrt(x.real)) / (2 * np.pi * time) for x in squares if x.real > 0
     )
@@ -117,6 +118,9 @@ def _one(mechanics: Mechanics, theta: np.ndarray, errors: np.ndarray) -> dict[st
             if slow or not block.startswith("log_slow"):
                 row[name] = float(np.exp(theta[at]) * unit[k])
                 row[f"{name}_error"] = float(errors[at] * row[name])  # of a logarithm
+        # White acceleration moves the velocity by its root mean square times √t.
+        kick = float(np.exp(theta[layout.slices["log_kick"].start + k]))
+        row["push"] = kick * float(np.sqrt(2 * np.pi) / scale.rate[k])
         found["noise"].append(row)
     return found
 

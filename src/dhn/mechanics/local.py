@@ -22,6 +22,15 @@ class LocalStates:
     """Robust standard deviation of the measurements about the fits."""
 
 
+def degree_of(window: int) -> int:
+    """Degree of the polynomial over so many rows.
+
+    Arguments: window.
+    Returns: the degree.
+    """
+    return max(1, min(DEGREE, (window - 1) // 2))
+
+
 def local_states(
     t: Float[np.ndarray, " N"],
     y: Float[np.ndarray, "N d"],
@@ -38,7 +47,7 @@ def local_states(
     """
     n, d = y.shape
     window = min(window, n)
-    degree = max(1, min(DEGREE, (window - 1) // 2))
+    degree = degree_of(window)
     rows = np.arange(n)[at]
     first = np.clip(rows - window // 2, 0, n - window)
     near = first[:, None] + np.arange(window)

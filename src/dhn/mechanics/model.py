@@ -151,7 +151,7 @@ class MechanicalModel:
         self._check(data)
         windows = windows_from(data, self.mechanics.scale, data.states)
         systems = self.systems_of(data)
-        found = predict(self.mechanics, windows.pieces, systems, None)
+        found = predict(self.mechanics, windows.pieces, systems, forecast=False)
         d, scale = self.mechanics.layout.dim, self.mechanics.scale
         shape = data.q.shape
         q, v, reading = (np.full(shape, np.nan) for _ in range(3))

@@ -97,23 +97,23 @@ def _predict(layout, theta, rows, width, substeps):
 
 
 def predict(
-    mechanics: Mechanics, pieces: list[Run], systems: Int[np.ndarray, " n"], causal: int | None
+    mechanics: Mechanics, pieces: list[Run], systems: Int[np.ndarray, " n"], forecast: bool
 ) -> Predicted:
     """Smoothed readings of all rows; beyond the last measurement, forecasts.
 
     Arguments: mechanics; pieces: runs, rows without measurements among them; systems: (n,) index
-        of the system each belongs to; causal: rows that the first state may be read from, None
-        where pieces are whole runs.
+        of the system each belongs to; forecast: whether pieces are windows with a future,
+        which may have friction of the moment, rather than whole runs.
     Returns: arrays padded to the longest piece.
     """
     theta = mechanics.theta[systems]
-    if causal is not None and mechanics.wander > 0:
-        theta = _of_the_moment(mechanics, pieces, theta, causal)
-    return Predicted(*_all_rows(mechanics, pieces, theta, causal)[:-1])
+    if forecast and mechanics.wander > 0:
+        theta = _of_the_moment(mechanics, pieces, theta)
+    return Predicted(*_all_rows(mechanics, pieces, theta)[:-1])
 
 
 def _of_the_moment(
-    mechanics: Mechanics, pieces: list[Run], theta: Float[np.ndarray, "n P"], causal: int
+    mechanics: Mechanics, pieces: list[Run], theta: Float[np.ndarray, "n P"]
 ) -> Float[np.ndarray, "n P"]:
     """Coefficients with the factor of friction that is most probable for each piece.
 
@@ -127,9 +127,7 @@ def _of_the_moment(
         return found
 
     step, spread = FACTOR_STEP, mechanics.wander
-    less, same, more = (
-        _all_rows(mechanics, pieces, scaled(x), causal)[-1] for x in (-step, 0, step)
-    )
+    less, same, more = (_all_rows(mechanics, pieces, scaled(x))[-1] for x in (-step, 0, step))
     slope = (more - less) / (2 * step)
     curve = np.maximum(2 * same - more - less, 0.0) / step**2
     shift = np.nan_to_num(slope * spread**2 / (1 + curve * spread**2))
@@ -137,7 +135,7 @@ def _of_the_moment(
 
 
 def _all_rows(
-    mechanics: Mechanics, pieces: list[Run], theta: Float[np.ndarray, "n P"], causal: int | None
+    mechanics: Mechanics, pieces: list[Run], theta: Float[np.ndarray, "n P"]
 ) -> list[np.ndarray]:
     """What `_predict` gives for every piece with its own coefficients."""
     length = max(len(x) for x in pieces)
@@ -145,7 +143,7 @@ def _all_rows(
     for start in range(0, len(pieces), batch):
         part = pieces[start : start + batch]
         shape = (rounded_up(len(part), BATCHES), rounded_up(length, SPANS))
-        rows = stacked(part, mechanics.scale, mechanics.layout.angles, shape, causal)
+        rows = stacked(part, mechanics.scale, mechanics.layout.angles, shape)
         own = np.resize(theta[start : start + batch], (rows.step.shape[0], theta.shape[1]))
         with jax.enable_x64(True):
             out = _predict(

@@ -1,6 +1,7 @@
 """Measured runs in scaled units, cut into stretches that a filter runs over."""
 
 import dataclasses
+import math
 from typing import final
 
 import numpy as np
@@ -8,7 +9,7 @@ from jaxtyping import Float, Int
 
 from dhn.errors import UserError
 from dhn.mechanics.filtering import Rows
-from dhn.mechanics.local import local_states
+from dhn.mechanics.local import degree_of, local_states
 from dhn.trajectories import Trajectories
 from dhn.trajectories.period import characteristic_period
 
@@ -21,7 +22,10 @@ PERIODS = 8.0
 LONGEST_STEP = 0.15
 """Step of the integrator in periods / 2π; order four then errs by 1e-5 a period."""
 STATES = 60
-"""Of a period that a fit needs at least; of more than twice as many, only some are used."""
+"""Of a period that a fit needs; of about twice as many, every second is used, and so on."""
+ENOUGH = 12000
+"""Rows that a fit uses at most, from everywhere in the data: more would take minutes and change
+coefficients by less than what no formula describes."""
 HOLE = 1.5
 """A step longer than so many usual ones is filled with rows without measurements."""
 WIDEST_HOLE = 2.0
@@ -29,7 +33,8 @@ WIDEST_HOLE = 2.0
 ALIKE = 20.0
 """Coordinates whose spreads differ by less are taken to have one unit."""
 START_SPREAD = (0.1, 0.3)
-"""Spread of the state before the first row, q in scaled units and v in its own spread."""
+"""Spread of the state before the first row, q in scaled units and v in its own spread; more where
+the first measurements tell less."""
 
 
 @final
@@ -56,7 +61,7 @@ class Scale:
     @property
     def stride(self) -> int:
         """Rows from one that a fit uses to the next."""
-        return max(1, int(2 * np.pi / self.step / STATES))
+        return max(1, round(2 * np.pi / self.step / STATES))
 
     @property
     def coarse(self) -> "Scale":
@@ -207,10 +212,10 @@ def filled(run: Run, step: float) -> Run:
 
 
 def fitting_stretches(runs: list[Run], scale: Scale) -> list[Run]:
-    """Stretches of about `PERIODS` periods, all of a run covered.
+    """Stretches of about `PERIODS` periods; of many, some from everywhere in every trajectory.
 
     Arguments: runs; scale.
-    Returns: the stretches; short remains of a run are joined to the one before.
+    Returns: the stretches.
     """
     wanted = max(int(PERIODS * 2 * np.pi / scale.step), 16)
     longest = max(len(x) for x in runs)
@@ -221,7 +226,13 @@ def fitting_stretches(runs: list[Run], scale: Scale) -> list[Run]:
             piece = run.take(slice(start, start + length))
             if piece.seen.sum() >= 8 * run.y.shape[1]:
                 found.append(piece)
-    return found
+    share = ENOUGH / max(sum(len(x) for x in found), 1)
+    chosen = []
+    for source in dict.fromkeys(x.source for x in found):
+        own = [x for x in found if x.source == source]
+        count = min(len(own), max(1, round(share * len(own))))
+        chosen += [own[k] for k in np.linspace(0, len(own) - 1, count).round().astype(int)]
+    return chosen
 
 
 def rounded_up(number: int, steps: tuple[int, ...]) -> int:
@@ -233,37 +244,49 @@ def rounded_up(number: int, steps: tuple[int, ...]) -> int:
 
 
 def stacked(
-    pieces: list[Run], scale: Scale, angles: tuple[bool, ...], shape: tuple[int, int] | None = None,
-    causal: int | None = None,
-) -> Rows:  # fmt: skip
+    pieces: list[Run], scale: Scale, angles: tuple[bool, ...], shape: tuple[int, int] | None = None
+) -> Rows:
     """Stretches as arrays of one shape, with a first state each from a local polynomial.
 
-    Arguments: pieces; scale; angles; shape: pieces and rows to pad to; causal: rows of each
-        piece that the first state may be read from.
+    Arguments: pieces; scale; angles; shape: pieces and rows to pad to.
     Returns: the rows, by default of a shape in `COUNTS` and `LENGTHS`; padding has no measurements.
     """
     longest, d = max(len(x) for x in pieces), len(angles)
     count, length = shape or (rounded_up(len(pieces), COUNTS), rounded_up(longest, LENGTHS))
     step, y = np.zeros((count, length)), np.zeros((count, length, d))
     seen, mean = np.zeros((count, length, d)), np.zeros((count, 3 * d))
-    for k, piece in enumerate(pieces):
+    least = np.concatenate([np.full(d, START_SPREAD[0]), START_SPREAD[1] * scale.rate])
+    spread = np.tile(least, (count, 1))
+    for i, piece in enumerate(pieces):
         n = len(piece)
-        step[k, 1:n] = np.diff(piece.t)
-        y[k, :n], seen[k, :n] = piece.y, piece.seen
-        head = piece.take(slice(0, min(n, causal or n, window_of(scale))))
-        start = local_states(head.t, head.y, head.seen, len(head), angles, at=slice(0, 1))
-        good = np.isfinite(start.q[0]) & np.isfinite(start.v[0])
-        mean[k, :d] = np.where(good, np.nan_to_num(start.q[0]), _first_seen(head))
-        mean[k, d : 2 * d] = np.where(good, np.nan_to_num(start.v[0]), 0.0)
-    spread = np.concatenate([np.full(d, START_SPREAD[0]), START_SPREAD[1] * scale.rate])
-    return Rows(step, y, seen, mean, np.tile(spread, (count, 1)))
+        step[i, 1:n] = np.diff(piece.t)
+        y[i, :n], seen[i, :n] = piece.y, piece.seen
+        for k in range(d):
+            mean[i, k], mean[i, d + k], doubt = _first_state(piece, k, angles[k], window_of(scale))
+            spread[i, d + k] = max(START_SPREAD[1], doubt) * scale.rate[k]
+    return Rows(step, y, seen, mean, spread)
+
+
+def _first_state(run: Run, coordinate: int, angle: bool, window: int) -> tuple[float, float, float]:
+    """Position and velocity at the first row, from the first measurements of a coordinate.
+
+    Also the error of the velocity that a polynomial of its degree makes, as share of the usual
+    velocity: few measurements over a long time tell little, and a filter that is too sure of its
+    first state would take what follows for outliers.
+    """
+    rows = np.flatnonzero(run.seen[:, coordinate] > 0)[:window]
+    if not len(rows):
+        return 0.0, 0.0, 1.0
+    t, y = run.t[rows], run.y[rows, coordinate, None]
+    found = local_states(t, y, np.ones_like(y), len(rows), (angle,), at=slice(0, 1))
+    q, v = float(found.q[0, 0]), float(found.v[0, 0])
+    if not (np.isfinite(q) and np.isfinite(v)):
+        return float(y[0, 0]), 0.0, 1.0
+    degree = degree_of(len(rows))
+    doubt = float((t[-1] - t[0]) ** degree / (2 * math.factorial(degree)))
+    return q - v * float(t[0] - run.t[0]), v, min(1.0, doubt)
 
 
 def window_of(scale: Scale) -> int:
     """Rows of a local polynomial: a quarter of a period, 7 to 41, an odd number."""
     return int(np.clip(round(0.25 * 2 * np.pi / scale.step), 7, 41)) | 1
-
-
-def _first_seen(run: Run) -> np.ndarray:
-    first = np.argmax(run.seen > 0, axis=0)
-    return run.y[first, np.arange(run.y.shape[1])]

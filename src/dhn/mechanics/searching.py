@@ -30,6 +30,9 @@ KEEP = 0.97
 WORST = 0.9
 """A slow error that the likelihood asks for may cost so much at first; it is taken out again if
 nothing added to it makes up for that."""
+STRONG, KEEP_STRONG = 10.0, 0.99
+"""Nats of training likelihood for each coefficient that a group gains, from which on it need not
+gain 3 % on validation: noise of the measurements hides what a law of friction does to forecasts."""
 EVIDENCE = 2.0
 """Nats of training likelihood that a group must gain for each of its coefficients, so that chance
 on a short validation part keeps none."""
@@ -46,8 +49,9 @@ AFTER: dict[str, str] = {
 }  # fmt: skip
 """Groups that make sense only after another."""
 OWN = ("params", "inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag",
-       "stribeck", "slant")  # fmt: skip
-"""Coefficients that differ between systems of a family: lengths, masses, friction."""
+       "stribeck", "slant", "log_white", "log_slow")  # fmt: skip
+"""Coefficients that differ between systems of a family: lengths, masses, friction, and the size of
+errors, since a pixel is a smaller angle on a longer link."""
 TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
 """Nats; trials of groups end at a coarser gain than the last fit."""
@@ -210,12 +214,12 @@ class Search:
                     self.progress("the time is up; the remaining groups were not tried")
                     break
                 found[name] = self.with_group(best, name, begun)
-            sure = {x: one for x, one in found.items() if self.evident(best, one)}
-            name = min(sure, key=lambda x: sure[x].error, default="")
-            gains = bool(sure) and bool(sure[name].error < KEEP * best.error)
+            gains = [x for x, one in found.items() if self.evident(best, one)]
+            gains = [x for x in gains if self.earns(best, found[x])]
+            name = min(gains, key=lambda x: found[x].error, default="")
             for other, one in found.items():
-                self.note(other, one, best.error, gains and other == name)
-            if not gains:  # what made things worse before may help beside what was added since
+                self.note(other, one, best.error, other == name)
+            if not name:  # what made things worse before may help beside what was added since
                 open_, dropped = dropped, []
                 continue
             worse = [x for x in found if x != name and not found[x].error < best.error]
@@ -250,7 +254,7 @@ class Search:
             theta[:, self.layout.group(name)] = self.start.theta[self.layout.group(name)]
             rest = tuple(x for x in best.groups if x != name)
             one = self.fitted(theta, rest, best.each, TRIAL_ITERATIONS)
-            if one.error <= limit:
+            if one.error <= limit and not self.earns(one, best):
                 self.progress(f"{name}: error {one.error:.4g} without it; taken out again")
                 best = one
         kept = best.groups
@@ -264,6 +268,12 @@ class Search:
         """Whether the training data speak for the added coefficients, too."""
         added = one.scored.entries.size - best.scored.entries.size
         return bool(one.scored.value - best.scored.value > EVIDENCE * added)
+
+    def earns(self, best: Candidate, one: Candidate) -> bool:
+        """Whether forecasts of the validation part gain enough by the added coefficients."""
+        added = max(one.scored.entries.size - best.scored.entries.size, 1)
+        strong = one.scored.value - best.scored.value > STRONG * added
+        return bool(one.error < (KEEP_STRONG if strong else KEEP) * best.error)
 
     def promising(self, best: Candidate, names: list[str]) -> list[tuple[str, Slope]]:
         """Groups by which the likelihood is expected to gain, with its derivatives; the others are

@@ -137,7 +137,7 @@ def forecasts(mechanics: Mechanics, windows: Windows, systems: Int[np.ndarray, "
     Arguments: mechanics; windows; systems: (n,) index of each window's system.
     Returns: means and variances (n, H, d).
     """
-    found = predict(mechanics, windows.pieces, systems, windows.observed)
+    found = predict(mechanics, windows.pieces, systems, forecast=True)
     d, places = mechanics.layout.dim, mechanics.layout.slices
     mean, variance = np.full(windows.truth.shape, np.nan), np.full(windows.truth.shape, np.nan)
     amplitude, velocity = np.zeros(len(windows.pieces)), np.full(windows.truth.shape, np.nan)

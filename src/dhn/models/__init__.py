@@ -4,7 +4,6 @@ from dhn.models.config import DenoisingConfig as DenoisingConfig
 from dhn.models.config import DHNConfig as DHNConfig
 from dhn.models.config import NetworkConfig as NetworkConfig
 from dhn.models.contract import AbstractForecaster as AbstractForecaster
-from dhn.models.contract import AbstractModel as AbstractModel
 from dhn.models.contract import ModelContext as ModelContext
 from dhn.models.contract import WindowShape as WindowShape
 from dhn.models.denoise import denoise as denoise

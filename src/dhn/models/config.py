@@ -19,16 +19,6 @@ class Config(pydantic.BaseModel):
             if getattr(self, name) != field.default:
                 yield name, getattr(self, name)
 
-    @property
-    def sized(self) -> "Config":
-        """The part that has a width: itself, or the configuration of its network."""
-        return self
-
-    @property
-    def width_step(self) -> int:
-        """Widths are multiples of it: of the heads of a transformer, else of 1."""
-        return 1
-
     def refuse_unused(self, because: str, *fields: str) -> None:
         """An error for the first of these fields that is not at its default, which does nothing."""
         for name in fields:
@@ -69,10 +59,6 @@ class NetworkConfig(Config):
     initial: Literal["wide", "pytorch"] = "wide"
     """First weights of the transformer: `pytorch`, the authors', are narrower, with positions at
     zero and noise levels at N(0, 1)."""
-
-    @property
-    def width_step(self) -> int:
-        return self.heads if self.kind == "transformer" else 1
 
     @pydantic.model_validator(mode="after")
     def _every_field_counts(self) -> "NetworkConfig":
@@ -115,6 +101,7 @@ class DHNConfig(Config):
     """One H⁺, solved implicitly (symplectic), instead of the paper's two networks."""
     network: NetworkConfig = NetworkConfig()
     latent_size: Positive = 4
+    """Numbers of a code, at most: `TrainingConfig.code_search` finds how many are needed."""
     units: Literal["change", "state"] = "change"
     """Of the networks' outputs and of the loss: a typical change over the lag, or (the paper's)
     the scaled state itself."""
@@ -135,10 +122,6 @@ class DHNConfig(Config):
     angles: Literal["raw", "periodic"] = "periodic"
     """Whether angles enter the network as they are or as sine and cosine."""
     inference: DenoisingConfig = DenoisingConfig()
-
-    @property
-    def sized(self) -> NetworkConfig:
-        return self.network
 
     @pydantic.model_validator(mode="after")
     def _every_field_counts(self) -> "DHNConfig":

@@ -14,14 +14,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from dhn.blocks import StateBlock
+from dhn.blocks import Code, StateBlock
 from dhn.errors import UserError
 from dhn.models.config import Config
 from dhn.models.networks.features import StateFeatures
 
 if TYPE_CHECKING:
     from dhn.models.stage import AbstractStage
-    from dhn.models.upsampler import AbstractUpsampler
 
 
 class WindowShape(NamedTuple):
@@ -42,9 +41,7 @@ class HasResiduals(Protocol):
     @property
     def window_shapes(self) -> tuple[WindowShape, ...]: ...
 
-    def stage_residuals(
-        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
-    ) -> Float[Array, "n m"]: ...
+    def stage_residuals(self, stage: int, window: StateBlock, z: Code) -> Float[Array, "n m"]: ...
 
 
 @final
@@ -95,18 +92,13 @@ class AbstractModel(eqx.Module):
 
     @property
     def training_shapes(self) -> tuple[WindowShape, ...]:
-        """The windows that `losses` takes: those of the stages, unless a model wants others."""
+        """The windows that `losses` takes: those of the stages, unless a model needs others."""
         return self.window_shapes
 
     @property
     def tokens(self) -> int:
         """Tokens of one window that attend to each other; 0 without attention."""
         return 0
-
-    @property
-    def upsampler(self) -> "AbstractUpsampler | None":
-        """The model itself if it refines a grid of states in one pass."""
-        return None
 
     @property
     def block_map(self) -> "AbstractStage | None":
@@ -130,9 +122,7 @@ class AbstractModel(eqx.Module):
         """
 
     @abc.abstractmethod
-    def stage_residuals(
-        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
-    ) -> Float[Array, "n m"]:
+    def stage_residuals(self, stage: int, window: StateBlock, z: Code) -> Float[Array, "n m"]:
         """How far each clean window of this stage is from obeying the model.
 
         In units of a typical change. Autodecoding minimises the squares of these over the code of
@@ -149,9 +139,7 @@ class AbstractForecaster(AbstractModel):
     """States that one step appends."""
 
     @abc.abstractmethod
-    def advance(
-        self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
-    ) -> StateBlock:
+    def advance(self, context: StateBlock, z: Code, key: Key[Array, ""]) -> StateBlock:
         """The `step_length` states after these `context_length` states (paper, Eq. 7)."""
 
 

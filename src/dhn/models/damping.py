@@ -11,13 +11,15 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from dhn.blocks import Code
+
 
 class AbstractDamping(eqx.Module):
     @abc.abstractmethod
-    def rate(self, z: Float[Array, "n k"]) -> Float[Array, " n"]:
+    def rate(self, z: Code) -> Float[Array, " n"]:
         """`γ` of each trajectory, per unit of time."""
 
-    def growth(self, z: Float[Array, "n k"], lag: float) -> Float[Array, "n 1 1"]:
+    def growth(self, z: Code, lag: float) -> Float[Array, "n 1 1"]:
         """`exp(γ · lag)`."""
         return jnp.exp(self.rate(z) * lag)[:, None, None]
 
@@ -26,7 +28,7 @@ class AbstractDamping(eqx.Module):
 class NoDamping(AbstractDamping):
     """Exactly zero: the map is symplectic."""
 
-    def rate(self, z: Float[Array, "n k"]) -> Float[Array, " n"]:
+    def rate(self, z: Code) -> Float[Array, " n"]:
         return jnp.zeros(z.shape[0], z.dtype)
 
 
@@ -43,5 +45,5 @@ class LearnedDamping(AbstractDamping):
         self.slope = jnp.zeros(latent_size)
         self.time_step = time_step
 
-    def rate(self, z: Float[Array, "n k"]) -> Float[Array, " n"]:
+    def rate(self, z: Code) -> Float[Array, " n"]:
         return (self.base + z @ self.slope) / self.time_step

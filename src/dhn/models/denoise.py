@@ -8,7 +8,7 @@ import jax.random as jr
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Key
 
-from dhn.blocks import Known, NoiseLevel, StateBlock, corrupt, select, unknown_level
+from dhn.blocks import Code, Known, NoiseLevel, StateBlock, corrupt, select, unknown_level
 from dhn.models.config import DenoisingConfig
 from dhn.models.stage import AbstractStage
 
@@ -48,7 +48,7 @@ def denoise(
     stage: AbstractStage,
     window: StateBlock,
     known: Known,
-    z: Float[Array, "n k"],
+    z: Code,
     key: Key[Array, ""],
     config: DenoisingConfig,
 ) -> StateBlock:

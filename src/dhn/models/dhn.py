@@ -1,6 +1,6 @@
 """The Denoising Hamiltonian Network: stages that share one codebook."""
 
-from typing import final
+from typing import Any, final
 
 import equinox as eqx
 import jax
@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from dhn.blocks import (
     BlockSpec,
+    Code,
     StateBlock,
     autoregressive,
     corrupt,
@@ -26,7 +27,6 @@ from dhn.models.contract import AbstractForecaster, AbstractModel, ModelContext,
 from dhn.models.damping import LearnedDamping, NoDamping
 from dhn.models.denoise import denoise
 from dhn.models.hamiltonian import LeftHamiltonian, RightHamiltonian
-from dhn.models.networks.features import StateFeatures
 from dhn.models.networks.mlp import MLPNetwork
 from dhn.models.networks.scalar import AbstractScalarNetwork
 from dhn.models.networks.transformer import TransformerNetwork
@@ -45,38 +45,21 @@ NOISED_ROWS = 4
 
 
 def build_network(
-    config: NetworkConfig,
-    *,
-    block_size: int,
-    latent_size: int,
-    denoising_steps: int,
-    features: StateFeatures,
-    key: Key[Array, ""],
+    config: NetworkConfig, *, denoising_steps: int, **shared: Any
 ) -> AbstractScalarNetwork:
+    """Fresh weights of the network inside a Hamiltonian.
+
+    Arguments:
+        config: Kind and size.
+        denoising_steps: Levels that a transformer is conditioned on.
+        shared: block_size, features, latent_size and key, which every network takes.
+
+    Returns:
+        An MLP or a transformer.
+    """
     if config.kind == "mlp":
-        return MLPNetwork(
-            block_size=block_size,
-            features=features,
-            latent_size=latent_size,
-            width=config.width,
-            depth=config.depth,
-            activation=config.activation,
-            quadratic=config.quadratic,
-            key=key,
-        )
-    return TransformerNetwork(
-        block_size=block_size,
-        features=features,
-        latent_size=latent_size,
-        denoising_steps=denoising_steps,
-        width=config.width,
-        depth=config.depth,
-        heads=config.heads,
-        activation=config.activation,
-        layer_norm=config.layer_norm,
-        initial=config.initial,
-        key=key,
-    )
+        return MLPNetwork(config, **shared)
+    return TransformerNetwork(config, denoising_steps=denoising_steps, **shared)
 
 
 @final
@@ -211,14 +194,10 @@ class DHNModel(AbstractForecaster):
             found = separate_losses(stage, window, inputs, known, condition, z, outputs)
         return {name: weights[name] * loss for name, loss in zip(weights, found, strict=True)}
 
-    def stage_residuals(
-        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
-    ) -> Float[Array, "n m"]:
+    def stage_residuals(self, stage: int, window: StateBlock, z: Code) -> Float[Array, "n m"]:
         return stage_residuals(self.stages[stage], window, z)
 
-    def advance(
-        self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
-    ) -> StateBlock:
+    def advance(self, context: StateBlock, z: Code, key: Key[Array, ""]) -> StateBlock:
         stage, spec = self.finest, self.finest.spec
         if stage.spacing != 1:
             raise UserError(

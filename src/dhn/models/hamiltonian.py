@@ -9,9 +9,8 @@ from typing import final
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float
 
-from dhn.blocks import NoiseLevel
+from dhn.blocks import Block, Code, NoiseLevel
 from dhn.models.networks.scalar import AbstractScalarNetwork
 
 
@@ -31,12 +30,8 @@ class RightHamiltonian(eqx.Module):
     """Unit of the network's value: a typical change over the lag makes it work at order one."""
 
     def right_update(
-        self,
-        Q_source: Float[Array, "n b d"],
-        P_target: Float[Array, "n b d"],
-        level: NoiseLevel,
-        z: Float[Array, "n k"],
-    ) -> tuple[Float[Array, "n b d"], Float[Array, "n b d"]]:
+        self, Q_source: Block, P_target: Block, level: NoiseLevel, z: Code
+    ) -> tuple[Block, Block]:
         """`Q_target = ∂H⁺/∂P_target`, `P_source = ∂H⁺/∂Q_source` (paper, Eq. 8-9)."""
         dQ, dP = _gradients(self.network, self.scale, Q_source, P_target, level, z)
         return Q_source + dP, P_target + dQ
@@ -50,12 +45,8 @@ class LeftHamiltonian(eqx.Module):
     scale: float = eqx.field(static=True)
 
     def left_update(
-        self,
-        Q_target: Float[Array, "n b d"],
-        P_source: Float[Array, "n b d"],
-        level: NoiseLevel,
-        z: Float[Array, "n k"],
-    ) -> tuple[Float[Array, "n b d"], Float[Array, "n b d"]]:
+        self, Q_target: Block, P_source: Block, level: NoiseLevel, z: Code
+    ) -> tuple[Block, Block]:
         """`Q_source = -∂H⁻/∂P_source`, `P_target = -∂H⁻/∂Q_target` (paper, Eq. 17-18)."""
         dQ, dP = _gradients(self.network, self.scale, Q_target, P_source, level, z)
         return Q_target - dP, P_source - dQ

@@ -47,6 +47,7 @@ PAPER_TRAINING: dict[str, Any] = {
     "steps": 6432,  # 201 epochs of 32 steps
     "code_start": 1.0,
     "code_updates": "all",
+    "code_search": 0.0,
     "validation": 0.0,  # all 1000 trajectories train, nothing is selected
 }
 SMOOTH = PAPER.model_copy(

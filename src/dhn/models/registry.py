@@ -1,6 +1,6 @@
 """From a configuration to a model: the kinds that a saved file may name."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,8 +13,6 @@ from dhn.memory import check_memory
 from dhn.models.config import Config, DHNConfig
 from dhn.models.contract import AbstractModel, ModelContext
 from dhn.models.dhn import DHNModel
-
-M = TypeVar("M", bound=AbstractModel)
 
 _MODELS: dict[str, tuple[type[Config], Any]] = {"dhn": (DHNConfig, DHNModel)}
 """Kind of configuration -> (configuration, model with `build(config, context, key)`)."""
@@ -37,15 +35,6 @@ def build_model(config: Any, context: ModelContext, key: Key[Array, ""]) -> Abst
     return draw_weights(_entry(config.kind)[1], config, context, key)
 
 
-def draw_weights(model: type[M], config: Any, context: ModelContext, key: Key[Array, ""]) -> M:
-    """`model.build`, compiled as one program: weight by weight it would be hundreds."""
-    return _drawn(model, config, context, key)
-
-
-def _build(model: Any, config: Any, context: ModelContext, key: Key[Array, ""]) -> Any:
-    return model.build(config, context, key)
-
-
 # Without optimisation, because it runs once (3.6 s instead of 9.8 for the paper's transformer).
 _ONCE: dict[str, Any] = {
     "compiler_options": {
@@ -53,7 +42,12 @@ _ONCE: dict[str, Any] = {
         "xla_cpu_use_fusion_emitters": False,
     }
 }
-_drawn = eqx.filter_jit(_build, **_ONCE)
+
+
+@eqx.filter_jit(**_ONCE)
+def draw_weights(model: Any, config: Any, context: ModelContext, key: Key[Array, ""]) -> Any:
+    """`model.build`, compiled as one program: weight by weight it would be hundreds."""
+    return model.build(config, context, key)
 
 
 def skeleton(config: Any, context: ModelContext) -> AbstractModel:

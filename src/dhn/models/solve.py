@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
+
+from dhn.blocks import Block
 
 MAX_ITERATIONS = 64  # of the fixed point
 MAX_NEWTON = 16  # steps
@@ -16,16 +18,16 @@ CLOSE = 64
 class FixedPoint(NamedTuple):
     """What `solve_fixed_point` found, and for which samples it is a solution."""
 
-    value: Float[Array, "n b d"]
+    value: Block
     converged: Bool[Array, " n"]
 
     @property
-    def or_nan(self) -> Float[Array, "n b d"]:
+    def or_nan(self) -> Block:
         """The solutions; not a number where there is none, so that no caller can mistake it."""
         return jnp.where(self.converged[:, None, None], self.value, jnp.nan)
 
 
-def solve_fixed_point(update: Callable[[Array], Array], guess: Float[Array, "n b d"]) -> FixedPoint:
+def solve_fixed_point(update: Callable[[Array], Array], guess: Block) -> FixedPoint:
     """`x = update(x)` to round-off; differentiable by the implicit function theorem.
 
     Sample `i` of `update(x)` must depend on sample `i` of `x` alone. Plain iteration converges
@@ -54,17 +56,15 @@ def solve_fixed_point(update: Callable[[Array], Array], guess: Float[Array, "n b
     return FixedPoint(x, failed == 0)
 
 
-def _wrong(
-    x: Float[Array, "n b d"], residual: Float[Array, "n b d"], tolerance: float
-) -> Bool[Array, "n 1 1"]:
+def _wrong(x: Block, residual: Block, tolerance: float) -> Bool[Array, "n 1 1"]:
     """Samples whose residual is large beside the state, or not a number."""
     size = 1 + jnp.abs(x).max((1, 2), keepdims=True)
     return ~(jnp.abs(residual).max((1, 2), keepdims=True) <= tolerance * size)
 
 
 def _repeat(
-    residual: Callable[[Array], Array], guess: Float[Array, "n b d"], tolerance: float
-) -> tuple[Float[Array, "n b d"], Bool[Array, ""]]:
+    residual: Callable[[Array], Array], guess: Block, tolerance: float
+) -> tuple[Block, Bool[Array, ""]]:
     """`x - residual(x)` again and again, and whether the batch came to rest."""
 
     def step(carry):
@@ -83,11 +83,8 @@ def _repeat(
 
 
 def _newton(
-    residual: Callable[[Array], Array],
-    guess: Float[Array, "n b d"],
-    x: Float[Array, "n b d"],
-    done: Bool[Array, ""],
-) -> Float[Array, "n b d"]:
+    residual: Callable[[Array], Array], guess: Block, x: Block, done: Bool[Array, ""]
+) -> Block:
     """Finish those samples of `x` whose residual is not small; nothing happens if `done`."""
     tolerance = CLOSE * float(jnp.finfo(x.dtype).eps)
 
@@ -105,9 +102,7 @@ def _newton(
     return jax.lax.while_loop(lambda c: ~c[1] & (c[2] < MAX_NEWTON), step, start)[0]
 
 
-def _solve_samples(
-    linear: Callable[[Array], Array], y: Float[Array, "n b d"]
-) -> Float[Array, "n b d"]:
+def _solve_samples(linear: Callable[[Array], Array], y: Block) -> Block:
     """Solve `linear(x) = y` sample by sample.
 
     The Jacobian of a batch is block diagonal. Probing all samples with the same unit vector reads

@@ -12,9 +12,10 @@ from typing import final
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 
-from dhn.blocks import BlockSpec, Known, NoiseLevel, StateBlock, no_noise, select
+from dhn.blocks import Block, BlockSpec, Code, Known, NoiseLevel, StateBlock, no_noise, select
 from dhn.blocks.noise import Nearby
 from dhn.models.damping import AbstractDamping
 from dhn.models.hamiltonian import LeftHamiltonian, RightHamiltonian
@@ -25,10 +26,20 @@ from dhn.models.solve import solve_fixed_point
 class Outputs(eqx.Module):
     """What one Hamiltonian predicts of a window, in the window's own units."""
 
-    Q_target: Float[Array, "n b d"] | None = None
-    P_source: Float[Array, "n b d"] | None = None
-    Q_source: Float[Array, "n b d"] | None = None
-    P_target: Float[Array, "n b d"] | None = None
+    Q_target: Block | None = None
+    P_source: Block | None = None
+    Q_source: Block | None = None
+    P_target: Block | None = None
+
+    def parts(self, spec: BlockSpec) -> list[tuple[str, slice, Block]]:
+        """What there is of them, each with its place in the window: `(part, states, value)`."""
+        found = (
+            ("q", spec.target, self.Q_target),
+            ("p", spec.source, self.P_source),
+            ("q", spec.source, self.Q_source),
+            ("p", spec.target, self.P_target),
+        )
+        return [(part, states, value) for part, states, value in found if value is not None]
 
 
 class AbstractStage(eqx.Module):
@@ -41,6 +52,11 @@ class AbstractStage(eqx.Module):
     right: eqx.AbstractVar[RightHamiltonian]
     damping: eqx.AbstractVar[AbstractDamping]
 
+    def places(self, states: int) -> Int[np.ndarray, "w L"]:
+        """Where the states of each window stand in a trajectory of so many states."""
+        offsets = self.spacing * np.arange(self.spec.window_length)
+        return np.arange(max(states - offsets[-1], 0))[:, None] + offsets
+
     def right_outputs(self, Q_source, P_target, level, z):
         """`(Q_target, P_source)` by `H⁺`, which sees the target's momenta undamped."""
         spec = self.spec
@@ -49,9 +65,7 @@ class AbstractStage(eqx.Module):
         return self.right.right_update(Q_source, growth * P_target, tokens, z)
 
     @abc.abstractmethod
-    def equations(
-        self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]
-    ) -> tuple[Outputs, ...]:
+    def equations(self, window: StateBlock, level: NoiseLevel, z: Code) -> tuple[Outputs, ...]:
         """Apply each Hamiltonian once to the inputs it takes from this window."""
 
     @abc.abstractmethod
@@ -60,7 +74,7 @@ class AbstractStage(eqx.Module):
         window: StateBlock,
         known: Known,
         level: NoiseLevel,
-        z: Float[Array, "n k"],
+        z: Code,
         renoise: Callable[[StateBlock], StateBlock] = lambda states: states,
     ) -> StateBlock:
         """The clean window as the model predicts it: one round of both updates.
@@ -75,7 +89,7 @@ class AbstractStage(eqx.Module):
         """
 
     @abc.abstractmethod
-    def target_block(self, window: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+    def target_block(self, window: StateBlock, z: Code) -> StateBlock:
         """Where the block map leads the source block of a clean window: (n, b, d)."""
 
 
@@ -98,15 +112,13 @@ class PairedStage(AbstractStage):
         Q_source, P_target = self.left.left_update(Q_target, P_source, tokens, z)
         return Q_source, P_target / growth
 
-    def target_block(self, window: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+    def target_block(self, window: StateBlock, z: Code) -> StateBlock:
         """Coordinates by `H⁺` and momenta by `H⁻`, each from the window's own states."""
         right, left = self.equations(window, no_noise(window), z)
         assert right.Q_target is not None and left.P_target is not None
         return StateBlock(right.Q_target, left.P_target)
 
-    def equations(
-        self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]
-    ) -> tuple[Outputs, ...]:
+    def equations(self, window: StateBlock, level: NoiseLevel, z: Code) -> tuple[Outputs, ...]:
         source, target = window.at(self.spec.source), window.at(self.spec.target)
         Q_target, P_source = self.right_outputs(source.q, target.p, level, z)
         Q_source, P_target = self.left_outputs(target.q, source.p, level, z)
@@ -120,7 +132,7 @@ class PairedStage(AbstractStage):
         window: StateBlock,
         known: Known,
         level: NoiseLevel,
-        z: Float[Array, "n k"],
+        z: Code,
         renoise: Callable[[StateBlock], StateBlock] = lambda states: states,
     ) -> StateBlock:
         """`H⁺` first; `H⁻` then takes the newest estimate of whatever is unknown."""
@@ -150,9 +162,7 @@ class LinkedStage(AbstractStage):
     spacing: int = eqx.field(static=True)
     scale: float = eqx.field(static=True)
 
-    def equations(
-        self, window: StateBlock, level: NoiseLevel, z: Float[Array, "n k"]
-    ) -> tuple[Outputs, ...]:
+    def equations(self, window: StateBlock, level: NoiseLevel, z: Code) -> tuple[Outputs, ...]:
         source, target = window.at(self.spec.source), window.at(self.spec.target)
         Q_target, P_source = self.right_outputs(source.q, target.p, level, z)
         return (Outputs(Q_target=Q_target, P_source=P_source),)
@@ -162,7 +172,7 @@ class LinkedStage(AbstractStage):
         window: StateBlock,
         known: Known,
         level: NoiseLevel,
-        z: Float[Array, "n k"],
+        z: Code,
         renoise: Callable[[StateBlock], StateBlock] = lambda states: states,
     ) -> StateBlock:
         """Forward from the source block and backward from the target block, both solved exactly.
@@ -179,11 +189,11 @@ class LinkedStage(AbstractStage):
             _join(spec, window.p, backward.p, forward.p),
         )
 
-    def target_block(self, window: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+    def target_block(self, window: StateBlock, z: Code) -> StateBlock:
         """By solving the implicit equation from the source block alone."""
         return self.forward(window.at(self.spec.source), z)
 
-    def forward(self, source: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+    def forward(self, source: StateBlock, z: Code) -> StateBlock:
         """The target block: solve `P_source = ∂H⁺/∂Q_source` for `P_target`.
 
         **Returns**: (n, b, d); not a number for samples whose equation has no solution nearby.
@@ -198,7 +208,7 @@ class LinkedStage(AbstractStage):
         Q_target, _ = self.right.right_update(source.q, P_target, clean, z)
         return StateBlock(Q_target, P_target / self.damping.growth(z, self.spec.lag))
 
-    def backward(self, target: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+    def backward(self, target: StateBlock, z: Code) -> StateBlock:
         """The source block: solve `Q_target = ∂H⁺/∂P_target` for `Q_source`. This is `H⁻`.
 
         **Returns**: (n, b, d); not a number for samples whose equation has no solution nearby.
@@ -216,10 +226,7 @@ class LinkedStage(AbstractStage):
 
 
 def _join(
-    spec: BlockSpec,
-    window: Float[Array, "n L d"],
-    source: Float[Array, "n b d"],
-    target: Float[Array, "n b d"],
+    spec: BlockSpec, window: Float[Array, "n L d"], source: Block, target: Block
 ) -> Float[Array, "n L d"]:
     """Lay both blocks' estimates over the window; where they overlap, take the mean.
 
@@ -234,26 +241,16 @@ def _join(
 
 def errors(
     stage: AbstractStage, window: StateBlock, outputs: tuple[Outputs, ...]
-) -> list[tuple[str, slice, Float[Array, "n b d"]]]:
+) -> list[tuple[str, slice, Block]]:
     """Each output minus the truth, in units of a typical change: `(part, states, error)`."""
-    spec = stage.spec
-    found = []
-    for predicted in outputs:
-        for part, states, value in (
-            ("q", spec.target, predicted.Q_target),
-            ("p", spec.source, predicted.P_source),
-            ("q", spec.source, predicted.Q_source),
-            ("p", spec.target, predicted.P_target),
-        ):
-            if value is not None:
-                truth = getattr(window, part)[:, states]
-                found.append((part, states, (value - truth) / stage.scale))
-    return found
+    return [
+        (part, states, (value - getattr(window, part)[:, states]) / stage.scale)
+        for predicted in outputs
+        for part, states, value in predicted.parts(stage.spec)
+    ]
 
 
-def equation_loss(
-    stage: AbstractStage, window: StateBlock, z: Float[Array, "n k"]
-) -> Float[Array, ""]:
+def equation_loss(stage: AbstractStage, window: StateBlock, z: Code) -> Float[Array, ""]:
     """Clean inputs, all outputs: for each Hamiltonian two mean squares, added (paper, Eq. 10)."""
     predicted = stage.equations(window, no_noise(window), z)
     terms = [jnp.mean(error**2) for _, _, error in errors(stage, window, predicted)]
@@ -266,7 +263,7 @@ def separate_losses(
     noised: StateBlock,
     known: Known,
     level: NoiseLevel,
-    z: Float[Array, "n k"],
+    z: Code,
     outputs: str,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Equation and denoising loss of the same windows, once clean and once noised.
@@ -304,7 +301,7 @@ def merged_losses(
     nearby: Nearby,
     known: Known,
     noised: Bool[Array, " n"],
-    z: Float[Array, "n k"],
+    z: Code,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Equation and denoising loss from one pass: some rows are `noised`, the others clean.
 
@@ -329,9 +326,7 @@ def merged_losses(
     return equation, denoising
 
 
-def stage_residuals(
-    stage: AbstractStage, window: StateBlock, z: Float[Array, "n k"]
-) -> Float[Array, "n m"]:
+def stage_residuals(stage: AbstractStage, window: StateBlock, z: Code) -> Float[Array, "n m"]:
     """All clean-equation errors of each window in one row."""
     predicted = stage.equations(window, no_noise(window), z)
     rows = [error.reshape(error.shape[0], -1) for _, _, error in errors(stage, window, predicted)]

@@ -5,7 +5,9 @@ from statistics import NormalDist
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
+
+from dhn.reconstruct.question import Mask, States
 
 LEVELS = (0.5, 0.9)
 """Shares of the truth that the bands are to hold."""
@@ -39,7 +41,7 @@ class Bands:
         )
 
     @classmethod
-    def fit(cls, scores: Float[np.ndarray, "n T m"], horizon: Float[np.ndarray, "n T"]) -> "Bands":
+    def fit(cls, scores: States, horizon: Float[np.ndarray, "n T"]) -> "Bands":
         """From errors of held-out reconstructions.
 
         Arguments:
@@ -69,11 +71,8 @@ class Bands:
         return cls(np.array(kept), np.array(factors))
 
     def quantiles(
-        self,
-        mean: Float[np.ndarray, "n T m"],
-        deviation: Float[np.ndarray, "n T m"],
-        horizon: Float[np.ndarray, "n T"],
-    ) -> dict[float, Float[np.ndarray, "n T m"]]:
+        self, mean: States, deviation: States, horizon: Float[np.ndarray, "n T"]
+    ) -> dict[float, States]:
         """Level -> quantile of every number."""
         row = np.searchsorted(self.edges, horizon, side="right") - 1
         found = {0.5: mean}
@@ -83,11 +82,11 @@ class Bands:
             found[round(0.5 + level / 2, 3)] = mean + width
         return {level: found[level] for level in QUANTILES}
 
-    def widening(self, known: Bool[np.ndarray, "n T m"]) -> Float[np.ndarray, " n"]:
+    def widening(self, known: Mask) -> Float[np.ndarray, " n"]:
         """Factor on the standard deviations of codes.
 
         Momenta inferred from positions are wrong because the code is: the model's error, which is
-        systematic, moves both along directions that positions hardly determine. So both posteriors
+        systematic, moves both along directions that positions barely determine. So both posteriors
         are too narrow by the same factor, which held-out momenta show.
 
         Arguments:
@@ -118,7 +117,7 @@ def _conformal(scores: Float[np.ndarray, " k"]) -> Float[np.ndarray, " levels"]:
     return np.sort(scores)[rank.astype(int) - 1]
 
 
-def horizons(known: Bool[np.ndarray, "n T m"]) -> Float[np.ndarray, "n T"]:
+def horizons(known: Mask) -> Float[np.ndarray, "n T"]:
     """Where a state lies among the known ones: errors of a posterior differ from place to place.
 
     Arguments:

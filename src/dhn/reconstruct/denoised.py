@@ -3,7 +3,6 @@
 import jax
 import jax.random as jr
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dhn.blocks import StateBlock
 from dhn.models.dhn import DHNModel
@@ -11,13 +10,14 @@ from dhn.reconstruct.denoiser import denoise_trajectories
 from dhn.reconstruct.guess import first_guess
 from dhn.reconstruct.knowledge import Knowledge
 from dhn.reconstruct.posterior import Posterior, Result
+from dhn.reconstruct.question import Mask, States
 
 
 def reconstruct_by_denoising(
     model: DHNModel,
     knowledge: Knowledge,
-    values: Float[np.ndarray, "n T m"],
-    known: Bool[np.ndarray, "n T m"],
+    values: States,
+    known: Mask,
     *,
     seed: int = 0,
     wide: bool = False,
@@ -38,14 +38,13 @@ def reconstruct_by_denoising(
         States and codes; deviations are NaN. Trajectories whose rounds did not come to rest have
         the result NOT_CONVERGED.
     """
-    d = values.shape[2] // 2
     values = np.where(known, values, 0.0)
     with jax.enable_x64(wide):
         _, codes = first_guess(model, knowledge.prior, knowledge.examples, values, known, 0.0)
         found = denoise_trajectories(
             model,
-            StateBlock(values[..., :d], values[..., d:]),
-            StateBlock(known[..., :d], known[..., d:]),
+            StateBlock.of(values),
+            StateBlock.of(known),
             codes,
             jr.key(seed),
         )

@@ -14,7 +14,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from dhn.blocks import Known, StateBlock, unknown_level
+from dhn.blocks import Code, Codes, Known, StateBlock, unknown_level
 from dhn.errors import UserError
 from dhn.models.config import DenoisingConfig
 from dhn.models.contract import weights_dtype
@@ -23,9 +23,9 @@ from dhn.models.dhn import DHNModel
 from dhn.models.stage import AbstractStage
 
 DECAY = 2.0
-"""Weight of a window's estimate per state that it is nearer to known ones, as a power of e. Equal
-weights let knowledge diffuse, in a number of rounds that grows with the square of a gap; this lets
-it travel, at one stride a round."""
+"""Weight of a window's estimate per state that it is nearer to known ones, as a power of e. With
+equal weights information diffuses, in a number of rounds that grows with the square of a gap; with
+these it advances by one stride a round."""
 ROUNDS_PER_STATE = 16
 """Clean rounds at most, for each state of the trajectory; whole states need about 4."""
 SETTLED = 64
@@ -41,11 +41,7 @@ class Denoised(NamedTuple):
 
 
 def denoise_trajectories(
-    model: DHNModel,
-    states: StateBlock,
-    known: StateBlock,
-    codes: Float[np.ndarray, "n k"],
-    key: Key[Array, ""],
+    model: DHNModel, states: StateBlock, known: StateBlock, codes: Codes, key: Key[Array, ""]
 ) -> Denoised:
     """Find the unknown numbers of trajectories; known ones come back as they are.
 
@@ -98,12 +94,6 @@ def straight_lines(
     return found
 
 
-def _places(stage: AbstractStage, length: int) -> np.ndarray:
-    """The states of every window: (windows, states of a window)."""
-    offsets = stage.spacing * np.arange(stage.spec.window_length)
-    return np.arange(length - offsets[-1])[:, None] + offsets
-
-
 def _nearness(known: StateBlock, places: np.ndarray) -> Float[Array, "n w L"]:
     """Minus the number of states to the nearest known one, for every state of every window.
 
@@ -134,15 +124,15 @@ def _solve(
     config: DenoisingConfig,
     states: StateBlock,
     known: StateBlock,
-    z: Float[Array, "n k"],
+    z: Code,
     key: Key[Array, ""],
 ) -> tuple[StateBlock, Bool[Array, " n"]]:
     n, length, _ = states.q.shape
     dtype = states.q.dtype
-    places = _places(stage, length)
+    places = stage.places(length)
     nearness = _nearness(known, places)
     weights = _weights(nearness, stage.spec.between).astype(dtype)
-    # With nothing to hold on to, H⁻ would take back what H⁺ did: all but the farthest states stay.
+    # Without fixed states H⁻ would undo what H⁺ did: all but the farthest states are held.
     held = (nearness > nearness.min(-1, keepdims=True)).reshape(-1, places.shape[1])
     truth = states
     codes = jnp.repeat(z, len(places), axis=0)

@@ -9,13 +9,14 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Bool, Float
 
+from dhn.blocks import Codes
 from dhn.codes.autodecode import NEIGHBOURS
 from dhn.reconstruct.forecast import with_tail
 from dhn.reconstruct.guess import first_guess, from_examples, reliable
 from dhn.reconstruct.job import POOR, Found, Job, better_of, double
 from dhn.reconstruct.knowledge import Knowledge, least_noise
 from dhn.reconstruct.posterior import Posterior
-from dhn.reconstruct.question import Between, nothing_between
+from dhn.reconstruct.question import Between, Mask, States, nothing_between
 from dhn.reconstruct.smoother import CodeGaussian, Smoother
 
 DOUBTFUL = 4.0
@@ -33,9 +34,9 @@ SURPRISE = 4.0
 
 def reconstruct(
     knowledge: Knowledge,
-    values: Float[np.ndarray, "n T m"],
-    known: Bool[np.ndarray, "n T m"],
-    noise: Float[np.ndarray, "n T m"],
+    values: States,
+    known: Mask,
+    noise: States,
     *,
     between: Between | None = None,
     solver: Smoother | None = None,
@@ -66,12 +67,8 @@ def reconstruct(
 
 
 def most_probable(
-    knowledge: Knowledge,
-    values: Float[np.ndarray, "n T m"],
-    known: Bool[np.ndarray, "n T m"],
-    noise: Float[np.ndarray, "n T m"],
-    between: Between | None = None,
-) -> tuple[Float[np.ndarray, "n T m"], Float[np.ndarray, "n r"], CodeGaussian]:
+    knowledge: Knowledge, values: States, known: Mask, noise: States, between: Between | None = None
+) -> tuple[States, Float[np.ndarray, "n r"], CodeGaussian]:
     """The most probable states and whitened codes without their covariances.
 
     Arguments:
@@ -88,14 +85,19 @@ def most_probable(
         return with_tail(job.model, path.states, codes, values.shape[1]), path.code, gaussian
 
 
+def _weighted(knowledge: Knowledge, values, known, noise):
+    """Numbers with their inverse variances; both are 0 where nothing is known."""
+    weight = np.where(known, 1.0 / np.maximum(noise, least_noise(knowledge)) ** 2, 0.0)
+    return np.where(known, values, 0.0), weight
+
+
 def _settle(
     knowledge: Knowledge, values, known, noise, between: Between | None, solver: Smoother | None
 ) -> tuple[Job, Found, CodeGaussian]:
     """Iterate from first guesses until no trajectory changes."""
     n, T, m = values.shape
     prior = knowledge.prior
-    values = np.where(known, values, 0.0)
-    weight = np.where(known, 1.0 / np.maximum(noise, least_noise(knowledge)) ** 2, 0.0)
+    values, weight = _weighted(knowledge, values, known, noise)
     weight = weight if between is None else np.zeros_like(weight)
     between = nothing_between(n, T, m) if between is None else between
     seen = reliable(known, noise)
@@ -134,13 +136,8 @@ def _settle(
 
 
 def refine(
-    knowledge: Knowledge,
-    values: Float[np.ndarray, "n T m"],
-    known: Bool[np.ndarray, "n T m"],
-    noise: Float[np.ndarray, "n T m"],
-    states: Float[np.ndarray, "n T m"],
-    codes: Float[np.ndarray, "n k"],
-) -> tuple[Float[np.ndarray, "n T m"], Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
+    knowledge: Knowledge, values: States, known: Mask, noise: States, states: States, codes: Codes
+) -> tuple[States, Codes, Bool[np.ndarray, " n"]]:
     """The most probable states and codes, from ones that are nearly right already.
 
     Arguments:
@@ -153,8 +150,7 @@ def refine(
         allows; the others stay as they were.
     """
     prior = knowledge.prior
-    values = np.where(known, values, 0.0)
-    weight = np.where(known, 1.0 / np.maximum(noise, least_noise(knowledge)) ** 2, 0.0)
+    values, weight = _weighted(knowledge, values, known, noise)
     rows = np.arange(len(values))
     with jax.enable_x64(True):
         job = Job(

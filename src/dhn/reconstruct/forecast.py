@@ -6,11 +6,12 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from dhn.blocks import StateBlock
+from dhn.blocks import Code, Codes, StateBlock
 from dhn.codes.batches import in_batches
 from dhn.errors import UserError
 from dhn.models.compiling import solving_jit
 from dhn.models.contract import AbstractForecaster, weights_dtype
+from dhn.reconstruct.question import States
 
 ADVANCES = 32
 """Steps per compiled call: a longer forecast calls it again instead of compiling anew."""
@@ -19,7 +20,7 @@ ADVANCES = 32
 def roll_out(
     model: AbstractForecaster,
     context: StateBlock,
-    z: Float[Array, "n k"],
+    z: Code,
     key: Key[Array, ""],
     call: Int[Array, ""],
 ) -> tuple[StateBlock, StateBlock]:
@@ -43,7 +44,7 @@ _slide = solving_jit(roll_out)
 def forecast(
     model: AbstractForecaster,
     context: StateBlock,
-    codes: Float[np.ndarray, "n k"],
+    codes: Codes,
     steps: int,
     key: Key[Array, ""],
     *,
@@ -76,16 +77,11 @@ def forecast(
 
 
 def with_tail(
-    model: AbstractForecaster,
-    states: Float[np.ndarray, "n span m"],
-    codes: Float[np.ndarray, "n k"],
-    T: int,
-) -> Float[np.ndarray, "n T m"]:
+    model: AbstractForecaster, states: Float[np.ndarray, "n span m"], codes: Codes, T: int
+) -> States:
     """States up to `T`: beyond the last known number the most probable path is the model's own."""
     missing = T - states.shape[1]
     if missing <= 0:
         return states
-    d = states.shape[2] // 2
-    block = StateBlock(states[..., :d], states[..., d:])
-    tail = forecast(model, block, codes, missing, jr.key(0))
+    tail = forecast(model, StateBlock.of(states), codes, missing, jr.key(0))
     return np.concatenate([states, np.concatenate([tail.q, tail.p], axis=-1)], axis=1)

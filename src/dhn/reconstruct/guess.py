@@ -14,10 +14,11 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dhn.blocks import StateBlock
+from dhn.blocks import Codes, StateBlock
 from dhn.codes.autodecode import CodePrior, autodecode
 from dhn.models.contract import AbstractForecaster
 from dhn.reconstruct.forecast import forecast
+from dhn.reconstruct.question import Mask, States
 from dhn.reconstruct.sections import Sections
 
 SPLINE_ERROR = 0.1
@@ -38,7 +39,7 @@ LEAST_WINDOWS = 4
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
-    """What training leaves behind for first guesses, and to tell what it covered."""
+    """What is kept of training, for first guesses and to recognise what is outside of it."""
 
     momentum: Float[np.ndarray, "d d"]
     """Least-squares map from the change of `q` per grid step to `p`, in scaled units."""
@@ -51,15 +52,12 @@ class Examples:
     """Trajectories kept: enough to begin from, small in a saved model."""
 
     @classmethod
-    def make(
-        cls, states: Float[np.ndarray, "n T m"], codes: Float[np.ndarray, "n k"]
-    ) -> "Examples":
+    def make(cls, states: States, codes: Codes) -> "Examples":
         """From the scaled training set; unknown numbers are NaN."""
-        d = states.shape[2] // 2
-        q, p = states[..., :d], states[..., d:]
+        q, p = StateBlock.of(states)
         change = (q[:, 2:] - q[:, :-2]) / 2
         pairs = np.isfinite(change).all(-1) & np.isfinite(p[:, 1:-1]).all(-1)
-        momentum = np.eye(d)
+        momentum = np.eye(q.shape[2])
         if pairs.any():
             momentum = np.linalg.lstsq(change[pairs], p[:, 1:-1][pairs], rcond=None)[0].T
         # The most complete ones, spread over the training set.
@@ -68,27 +66,8 @@ class Examples:
         rows = good[np.unique(np.linspace(0, len(good) - 1, cls.MOST).astype(int))]
         return cls(momentum, states[rows].astype(np.float32), codes[rows], Sections.make(states))
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        return {
-            "examples/momentum": self.momentum,
-            "examples/states": self.states,
-            "examples/codes": self.codes,
-            "sections/mean": self.sections.mean,
-            "sections/axes": self.sections.axes,
-            "sections/reach": self.sections.reach,
-        }
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Examples":
-        sections = Sections(*(arrays[f"sections/{name}"] for name in ("mean", "axes", "reach")))
-        names = ("momentum", "states", "codes")
-        parts = {name: arrays[f"examples/{name}"] for name in names}
-        return cls(**parts, sections=sections)
-
-
-def reliable(
-    known: Bool[np.ndarray, "n T m"], noise: Float[np.ndarray, "n T m"]
-) -> Bool[np.ndarray, "n T m"]:
+def reliable(known: Mask, noise: States) -> Mask:
     """Known numbers that are not much noisier than others of the same coordinate and trajectory.
 
     Arguments:
@@ -107,10 +86,10 @@ def first_guess(
     model: AbstractForecaster,
     prior: CodePrior,
     examples: Examples,
-    values: Float[np.ndarray, "n T m"],
-    known: Bool[np.ndarray, "n T m"],
+    values: States,
+    known: Mask,
     noise: float,
-) -> tuple[Float[np.ndarray, "n T m"], Float[np.ndarray, "n k"]]:
+) -> tuple[States, Codes]:
     """States and codes to begin with.
 
     Arguments:
@@ -129,13 +108,11 @@ def first_guess(
     rich = _runs(complete, length) >= LEAST_WINDOWS
     codes = np.array(examples.codes[nearest])
     level = float(np.hypot(prior.noise, noise))
-    d = values.shape[2] // 2
 
     def fitted(rows, states, usable, level):
-        block = StateBlock(states[rows][..., :d], states[rows][..., d:])
         return autodecode(
             model,
-            block,
+            StateBlock.of(states[rows]),
             usable[rows],
             prior,
             noise=level,
@@ -157,9 +134,7 @@ def first_guess(
     return joined, codes
 
 
-def join_known(
-    values: Float[np.ndarray, "n T m"], known: Bool[np.ndarray, "n T m"], examples: Examples
-) -> tuple[Float[np.ndarray, "n T m"], np.ndarray]:
+def join_known(values: States, known: Mask, examples: Examples) -> tuple[States, np.ndarray]:
     """Splines through the known numbers; what is never known from velocities or an example.
 
     Returns:
@@ -178,9 +153,7 @@ def join_known(
     return np.nan_to_num(found), nearest
 
 
-def join_all(
-    values: Float[np.ndarray, "n T m"], known: Bool[np.ndarray, "n T m"]
-) -> Float[np.ndarray, "n T m"]:
+def join_all(values: States, known: Mask) -> States:
     """Splines through the known numbers, constant outside them; NaN where none is known."""
     found = np.full(values.shape, np.nan)
     for j, rows, at in _patterns(known):
@@ -189,7 +162,7 @@ def join_all(
     return found
 
 
-def _patterns(known: Bool[np.ndarray, "n T m"]) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+def _patterns(known: Mask) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Each coordinate, rows in which the same of its numbers are known, and where these are."""
     for j in range(known.shape[2]):
         patterns, inverse = np.unique(known[:, :, j], axis=0, return_inverse=True)
@@ -224,11 +197,7 @@ def _spline_error(at: np.ndarray, x: np.ndarray, own: np.ndarray) -> np.ndarray:
     return np.maximum(np.concatenate(wrong, 1).mean(1), 0.0) / np.concatenate(reach).mean()
 
 
-def bridges(
-    values: Float[np.ndarray, "n T m"],
-    known: Bool[np.ndarray, "n T m"],
-    noise: Float[np.ndarray, "n T m"],
-) -> tuple[Float[np.ndarray, "n T m"], Float[np.ndarray, "n T m"]]:
+def bridges(values: States, known: Mask, noise: States) -> tuple[States, States]:
     """Splines through the known numbers, and how far they are to be trusted.
 
     A cubic spline's error at a time `t` between neighbours `a` and `b` goes with the square of
@@ -259,7 +228,7 @@ def _reach(times: np.ndarray, at: np.ndarray) -> np.ndarray:
     return ((times - at[right - 1]) * (at[right] - times)) ** 2.0
 
 
-def _nearest(values: Float[np.ndarray, "n T m"], examples: Examples) -> np.ndarray:
+def _nearest(values: States, examples: Examples) -> np.ndarray:
     """Row of the example that agrees best with the known numbers of each trajectory."""
     library = _lengthened(examples.states, values.shape[1]).astype(np.float64)
     best = np.zeros(len(values), int)
@@ -292,11 +261,11 @@ def _hull(any_known: Bool[np.ndarray, "n T"]) -> Bool[np.ndarray, "n T"]:
 
 def fill_gaps(
     model: AbstractForecaster,
-    states: Float[np.ndarray, "n T m"],
+    states: States,
     complete: Bool[np.ndarray, "n T"],
-    codes: Float[np.ndarray, "n k"],
+    codes: Codes,
     least: int = 4,
-) -> Float[np.ndarray, "n T m"]:
+) -> States:
     """Gaps of `least` states or more, filled by rolling the model forward from the last states.
 
     Arguments:
@@ -308,9 +277,7 @@ def fill_gaps(
     Returns:
         States with the gaps filled wherever enough complete states come before them.
     """
-    d, context = states.shape[2] // 2, model.context_length
-    states = states.copy()
-    jobs = []
+    context, states, jobs = model.context_length, states.copy(), []
     for i in range(len(states)):
         edges = np.flatnonzero(np.diff(np.concatenate([[1], complete[i].astype(int), [1]])))
         for first, stop in zip(edges[::2], edges[1::2], strict=True):
@@ -325,8 +292,8 @@ def fill_gaps(
     rows = np.array([i for i, _, _ in jobs])
     steps = max(stop - first for _, first, stop in jobs)
     start = np.stack([states[i, first - context : first] for i, first, _ in jobs])
-    block = StateBlock(start[..., :d], start[..., d:])
-    rolled = forecast(model, block, codes[rows], int(steps), jax.random.key(0))
+    key = jax.random.key(0)
+    rolled = forecast(model, StateBlock.of(start), codes[rows], int(steps), key)
     rolled = np.concatenate([rolled.q, rolled.p], axis=-1)
     for (i, first, stop), path in zip(jobs, rolled, strict=True):
         if np.isfinite(path[: stop - first]).all():
@@ -335,11 +302,8 @@ def fill_gaps(
 
 
 def from_examples(
-    examples: Examples,
-    values: Float[np.ndarray, "n T m"],
-    known: Bool[np.ndarray, "n T m"],
-    rank: int,
-) -> tuple[Float[np.ndarray, "n T m"], Float[np.ndarray, "n k"]]:
+    examples: Examples, values: States, known: Mask, rank: int
+) -> tuple[States, Codes]:
     """Another guess: the training trajectory that is `rank`-th nearest to what is known.
 
     Its distance from the known numbers is joined by splines and added.

@@ -18,7 +18,7 @@ from dhn.models.contract import AbstractForecaster
 from dhn.reconstruct.forecast import with_tail
 from dhn.reconstruct.guess import Examples, bridges
 from dhn.reconstruct.posterior import Posterior, Result
-from dhn.reconstruct.question import Between, Question
+from dhn.reconstruct.question import Between, Question, States
 from dhn.reconstruct.smoother import CodeGaussian, Frame, Smoother, covariances, draw, iterate
 from dhn.reconstruct.windows import residual_deviation, window_length
 
@@ -102,8 +102,8 @@ class Job:
 
     model: AbstractForecaster
     prior: CodePrior
-    values: Float[np.ndarray, "n T m"]
-    weight: Float[np.ndarray, "n T m"]
+    values: States
+    weight: States
     between: Between
     solver: Smoother
     change: float
@@ -229,8 +229,8 @@ class Job:
         """Trajectories that the model does not explain, with splines as further measurements.
 
         Each unknown number between known ones is measured by a spline through these, as well as
-        such splines predict known numbers that are left out; the model's error is what its
-        residuals say. So the better of the two decides, and bands contain both.
+        such splines predict known numbers that are left out; the model's error is estimated from
+        its residuals. So the more precise of the two has the larger weight, and bands contain both.
         """
         span, m = path.states.shape[1:]
         known = self.weight[rows][:, :span] > 0
@@ -252,9 +252,7 @@ class Job:
         found = found._replace(misfit=path.misfit[rows], scatter=scatter)
         return job, replaced(path, rows, found)
 
-    def draw(
-        self, path: Found, gaussian: CodeGaussian, T: int, key: Key[Array, ""]
-    ) -> Float[np.ndarray, "n T m"]:
+    def draw(self, path: Found, gaussian: CodeGaussian, T: int, key: Key[Array, ""]) -> States:
         """A sample of the states up to the last known number and of the code, rolled forward."""
         span = path.states.shape[1]
 
@@ -276,10 +274,10 @@ class Job:
     def posterior(
         self,
         path: Found,
-        whole: Float[np.ndarray, "n T m"],
+        whole: States,
         gaussian: CodeGaussian,
         examples: Examples,
-        samples: list[Float[np.ndarray, "n T m"]],
+        samples: list[States],
     ) -> Posterior:
         """Covariances along the whole path, and the result of each trajectory."""
         n, T = whole.shape[:2]

@@ -7,6 +7,9 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from dhn.blocks import Codes
+from dhn.reconstruct.question import States
+
 
 class Result(enum.IntEnum):
     """How a reconstruction of one trajectory went."""
@@ -36,11 +39,11 @@ _MESSAGES = {
 class Posterior:
     """Gaussian posterior of `n` trajectories on a grid of `T` times, in scaled units."""
 
-    states: Float[np.ndarray, "n T m"]
+    states: States
     """Posterior mean of `[q, p]`."""
-    deviation: Float[np.ndarray, "n T m"]
+    deviation: States
     """Posterior standard deviation."""
-    codes: Float[np.ndarray, "n k"]
+    codes: Codes
     code_root: Float[np.ndarray, "n k r"]
     """`code_root @ code_root.T` is the covariance of a code."""
     fit: Float[np.ndarray, " n"]

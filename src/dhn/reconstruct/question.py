@@ -4,7 +4,12 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
+
+States = Float[np.ndarray, "n T m"]
+"""Numbers of `n` trajectories on one grid of `T` times; a state is `[q, p]`."""
+Mask = Bool[np.ndarray, "n T m"]
+"""Which of these numbers are known."""
 
 
 class Between(NamedTuple):

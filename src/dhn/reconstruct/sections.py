@@ -1,4 +1,4 @@
-"""Where training trajectories pass at given times, to tell whether a new one passes there too.
+"""Where training trajectories pass at given times, to test whether a new one passes there too.
 
 Starts from narrow ranges fill a thin tube around one orbit, which the range of every single
 coordinate contains many times over. A section is the Gaussian of all training states at one time.
@@ -11,6 +11,8 @@ from typing import final
 
 import numpy as np
 from jaxtyping import Float
+
+from dhn.reconstruct.question import States
 
 SPACING = 8
 """States between two sections."""
@@ -40,7 +42,7 @@ class Sections:
     """Distance within which nearly all training trajectories lie; zero without sections."""
 
     @classmethod
-    def make(cls, states: Float[np.ndarray, "n T m"]) -> "Sections":
+    def make(cls, states: States) -> "Sections":
         """From the scaled training set; unknown numbers are NaN."""
         states = states[:: max(1, -(-len(states) // SAMPLE))]
         T, m = states.shape[1:]
@@ -69,7 +71,7 @@ class Sections:
         return dataclasses.replace(made, reach=np.array(reach))
 
     def distance(
-        self, states: Float[np.ndarray, "n T m"], deviation: Float[np.ndarray, "n T"]
+        self, states: States, deviation: Float[np.ndarray, "n T"]
     ) -> Float[np.ndarray, " n"]:
         """Distance of each trajectory's first states from the nearest section.
 

@@ -90,15 +90,15 @@ def linearise_windows(
         Residuals in units of a typical change and their derivatives.
     """
     n, T, m = states.shape
-    r, d = code.shape[1], m // 2
+    r = code.shape[1]
     L, stage = window_length(model), finest_stage(model)
     W, inputs = T - L + 1, L * m + r
-    M = residual_size(model, d)
+    M = residual_size(model, m // 2)
 
     def residual(x, model):
         window = x[:, : L * m].reshape(-1, L, m)
         z = mean.astype(x.dtype) + x[:, L * m :] @ basis.T.astype(x.dtype)
-        return model.stage_residuals(stage, StateBlock(window[..., :d], window[..., d:]), z)
+        return model.stage_residuals(stage, StateBlock.of(window), z)
 
     def jacobian(x, model):
         """`(rows, M, inputs)`, by whichever mode needs fewer passes."""

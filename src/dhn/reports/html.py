@@ -4,7 +4,6 @@ import base64
 import html
 import io
 import math
-import os
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -104,7 +103,7 @@ def number(value: float | int | None) -> str:
 
 
 def duration(seconds: float | int | None) -> str:
-    """Seconds as a person would say them."""
+    """Seconds in the units that a person would use."""
     if seconds is None or not math.isfinite(seconds):
         return "–"
     if seconds < 60:
@@ -182,12 +181,6 @@ def page(
         f"<title>{html.escape(title)}</title>\n<style>{asset('page.css')}</style></head>\n"
         f"<body>\n{body}\n<script>{asset('unfold.js')}</script>\n</body></html>\n"
     )
-
-
-def write_page(path: str | os.PathLike[str], document: str) -> None:
-    """Whole or not at all."""
-    with atomic_path(path) as temporary:
-        temporary.write_text(document, encoding="utf-8")
 
 
 def now() -> str:

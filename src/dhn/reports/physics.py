@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 TERMS: dict[str, str] = {
     "sine": "sin({q})", "cosine": "cos({q})", "sine2": "sin(2 {q})", "cosine2": "cos(2 {q})",
     "force": "1", "square": "{q}²", "cube": "{q}³",
@@ -10,6 +12,19 @@ TERMS: dict[str, str] = {
     "stribeck": "sign(d{q}/dt) near rest", "drag": "d{q}/dt |d{q}/dt|",
 }  # fmt: skip
 """Term of the equations of motion -> the function that its coefficient multiplies."""
+READING: dict[str, str] = {
+    "even": "(cos({q}) - 1)", "odd": "sin({q})", "even2": "(cos(2 {q}) - 1)", "odd2": "sin(2 {q})",
+    "even3": "(cos(3 {q}) - 1)", "odd3": "sin(3 {q})", "even4": "(cos(4 {q}) - 1)",
+    "odd4": "sin(4 {q})", "marker_even": "(cos({q} - {before}) - 1)",
+    "marker_odd": "sin({q} - {before})",
+}  # fmt: skip
+"""Term of the sensor -> what its coefficient multiplies in the reading of an angle."""
+LENGTHS = {"even": 2, "odd": 3, "even2": 4, "odd2": 5}
+"""The same of other coordinates: powers of the distance from the mean over its spread."""
+GRAVITY = 9.81
+DRIVEN = 0.2
+"""Unexplained forces that change the velocity in a period by more than this share of its root mean
+square. Free motions on record have less than 0.07, an oscillator driven by noise has 0.8."""
 
 
 def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
@@ -32,19 +47,24 @@ def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
             found.append(f"{head}: " + _joined(_parameter(x) for x in system["parameters"]))
         else:
             masses = [_mass(entry, known) for entry in system["mass"] if entry["error"] > 0]
-            found.append(f"mass matrix ({head}): " + _joined(masses))
+            if len(known) > 1:
+                found.append(f"mass matrix ({head}): " + _joined(masses))
             found.append("forces: " + _joined(_term(x, known) for x in system["potential"]))
             middles = zip(known, system["origin"], strict=True)
             moved = [f"{name} from {middle:.5g}" for name, middle in middles if middle != 0]
             if moved:
                 found.append("in these forces coordinates count from their mean: " + _joined(moved))
+        found += _pendulum(system)
         found.append("friction: " + _joined(_term(x, known) for x in system["friction"]))
         if system["sensor"]:
-            found.append("sensor: " + _joined(_plain(x, known) for x in system["sensor"]))
+            found.append("sensor: " + "; ".join(_sensor(system, known)))
+        still = (f"{name} = {x:.4g}" for name, x in zip(known, system["rest"], strict=True))
+        found.append("at rest: " + _joined(still))
         per = ", ".join(f"{x:.4g}" for x in system["frequencies"])
         found.append(f"frequencies of small motions, per unit of time: {per or 'none'}")
         noise = [_noise(x, known) for x in system["noise"]]
         found.append("measurement noise: " + ", ".join(noise))
+        found += _unexplained(system, known)
     if physics["friction_spread"]:
         found.append(
             f"friction of the moment: its factor varies by {physics['friction_spread']:g}, and "
@@ -58,6 +78,19 @@ def lines(physics: dict[str, Any], names: list[str] | None = None) -> list[str]:
     )
     found.append(f"{physics['valid_until']['sentence']} (on the validation part)")
     return found
+
+
+def _unexplained(system: dict[str, Any], names: list[str]) -> list[str]:
+    """A line if the motion is not that of the formulas alone."""
+    pushes = {names[x["coordinate"]]: x["push"] for x in system["noise"] if x["push"] > DRIVEN}
+    if not pushes:
+        return []
+    sizes = " and ".join(f"the velocity of {name} by {x:.0%}" for name, x in pushes.items())
+    return [
+        f"driven: forces that the formulas do not explain change {sizes} of its usual size in a "
+        f"period. Is there a drive from outside, or a part that was not measured? These mechanics "
+        f"have no driving force, and forecasts cannot last"
+    ]
 
 
 def _rest(physics: dict[str, Any], names: list[str] | None) -> str:
@@ -119,8 +152,33 @@ def _term(entry: dict[str, Any], names: list[str]) -> str:
     return f"({_value(entry)}) {shape}"
 
 
-def _plain(entry: dict[str, Any], names: list[str]) -> str:
-    return f"{entry['term']} of {names[entry['coordinate']]} {_value(entry)}"
+def _pendulum(system: dict[str, Any]) -> list[str]:
+    """The length of a pendulum, which is what most people know of it."""
+    pull = {x["term"]: x["value"] for x in system["potential"]}
+    if system["turning"] != [True] or system["parameters"] or not {"sine", "cosine"} <= set(pull):
+        return []
+    length = GRAVITY / float(np.hypot(pull["sine"], pull["cosine"]))
+    return [
+        f"a point mass on a light rod of {length:.4g} m swings so (g = {GRAVITY}, time in seconds)"
+    ]
+
+
+def _sensor(system: dict[str, Any], names: list[str]) -> list[str]:
+    """What each coordinate's instrument reads, slow error and noise left out."""
+    found: list[str] = []
+    for k, name in enumerate(names):
+        terms = {x["term"]: _value(x) for x in system["sensor"] if x["coordinate"] == k}
+        if "phase" in terms:
+            found.append(f"the axis of inertia of {name} is turned by {terms.pop('phase')}")
+        if "zero" in terms:
+            found.append(f"the zero of {name} is at {terms.pop('zero')}")
+        z = f"(({name} - mean)/spread)"
+        shapes = READING if system["turning"][k] else {x: f"{z}^{n}" for x, n in LENGTHS.items()}
+        before = names[max(k - 1, 0)]
+        bend = [f"({x}) {shapes[term].format(q=name, before=before)}" for term, x in terms.items()]
+        if bend:
+            found.append(f"reading of {name} = {name} + " + " + ".join(bend))
+    return found
 
 
 def _joined(parts: Any) -> str:

@@ -11,6 +11,7 @@ from dhn.estimator import AbstractNetworkAnswers, Mechanics, Reconstruction, loa
 from dhn.evaluation.trial import MOST, Trial, horizons, try_out
 from dhn.evaluation.uncertainty import coverage, crps
 from dhn.explorer import build_page, can_run
+from dhn.files.atomic import write_text
 from dhn.reports.animation import film, player, rod_lengths
 from dhn.reports.html import (
     Html,
@@ -25,7 +26,6 @@ from dhn.reports.html import (
     picture,
     section,
     table,
-    write_page,
 )
 from dhn.reports.inspect import figure as data_figure
 from dhn.reports.physics import lines
@@ -95,7 +95,7 @@ def write_run_report(
         f"{duration(model.record.get('seconds'))} on {model.record.get('trajectories')} "
         f"trajectories. Written {now()}."
     )
-    write_page(output, page(f"Report on {run.name}", lead, opening, sections))
+    write_text(output, page(f"Report on {run.name}", lead, opening, sections))
     return {
         "run": str(run),
         "report": str(output),
@@ -203,7 +203,7 @@ def _smoothed_energy(model: Mechanics, data: Trajectories) -> Section:
 
 
 def _parameters(model: AbstractNetworkAnswers, data: Trajectories | None) -> Section:
-    """What the codes say about the system's constants."""
+    """The system's constants as inferred from the codes."""
     made, parts = model.trained, []
     varying = [name for name, values in made.params.items() if np.ptp(values) > 0]
     if not varying:
@@ -303,7 +303,7 @@ def _origin(run: Path, settings: dict[str, Any]) -> Section:
 
 
 def _physics(model: Mechanics) -> Section:
-    """The equations of motion that were identified, and which parts earned their place."""
+    """The equations of motion that were identified, and which parts were kept."""
     physics = model.physics()
     stages = [
         (x["name"], x["error"], "" if x["before"] is None else x["before"],

@@ -75,7 +75,7 @@ _TRUTH: dict[str, Any] = {"color": INK, "linewidth": 3.2, "alpha": 0.35, "label"
 def error_figure(
     own: Metrics, others: Sequence[Rival], observe: int, step: float, unit: str
 ) -> "Figure":
-    """Root mean square error over the time ahead, against what it has to beat."""
+    """Root mean square error over the time ahead, beside the rivals."""
     with style():
         fig = new_figure(9.0, 3.3)
         ax = fig.subplots()
@@ -251,7 +251,7 @@ def _known(truth: Trajectories, row: int, values: np.ndarray) -> np.ndarray:
 
 
 def _limits(ax: "Axes", truth: np.ndarray, room: float = 0.35) -> None:
-    """The truth decides the range: a forecast that leaves it has failed anyway."""
+    """The range of the truth: a forecast that leaves it has failed."""
     low, high = float(np.nanmin(truth)), float(np.nanmax(truth))
     if not np.isfinite(low):  # nothing was measured
         return

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dhn.files.atomic import write_text
 from dhn.reports.animation import Film, film, player, rod_lengths
 from dhn.reports.html import (
     Html,
@@ -18,7 +19,6 @@ from dhn.reports.html import (
     picture,
     section,
     table,
-    write_page,
 )
 from dhn.reproduction.peers.settings import SETTINGS
 from dhn.reproduction.presets import EXPERIMENTS, ON_REQUEST
@@ -65,7 +65,7 @@ LEGEND = (
 def write_report(results: dict[str, Any], directory: Path) -> Path:
     """Draw `report.html` in the folder from the results alone; nothing is run again."""
     path = Path(directory) / REPORT
-    write_page(path, document(results))
+    write_text(path, document(results))
     return path
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dhn.checks import from_json
-from dhn.files.atomic import atomic_path
+from dhn.files.atomic import write_text
 from dhn.jobs.cells import results as results_of
 from dhn.jobs.cells import write_json
 from dhn.reproduction.cell import Cell
@@ -73,8 +73,7 @@ def write_results(results: dict[str, Any], folder: Path) -> None:
     for cell in results["cells"]:
         metrics = [cell["metrics"].get(name, "") for name in names]
         table.writerow([*(cell[column] for column in COLUMNS), *metrics, cell["name"]])
-    with atomic_path(folder / "tables.csv") as temporary:
-        temporary.write_text(text.getvalue(), encoding="utf-8")
+    write_text(folder / "tables.csv", text.getvalue())
 
 
 def started_before(folder: Path) -> str | None:

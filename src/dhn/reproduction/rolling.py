@@ -18,8 +18,8 @@ from dhn.models.config import DenoisingConfig
 from dhn.models.denoise import denoise
 from dhn.models.dhn import as_dhn
 from dhn.models.stage import AbstractStage
-from dhn.models.upsampler import AbstractUpsampler
 from dhn.reconstruct.forecast import forecast
+from dhn.reproduction.baselines.upsampler import AbstractUpsampler
 from dhn.training.prepare import prepare
 from dhn.training.step import Run, initial_state, run_steps
 from dhn.trajectories.container import Trajectories

@@ -8,6 +8,7 @@ from dhn.reproduction.baselines.splines import (
     linear_interpolation,
     system_slopes,
 )
+from dhn.reproduction.baselines.upsampler import as_upsampler
 from dhn.reproduction.lab import Lab
 from dhn.reproduction.rolling import superresolve, upsample
 from dhn.systems import get_system
@@ -21,7 +22,7 @@ def refine(
     cell = lab.cell
     if cell.trained:
         model = lab.model()
-        if (upsampler := model.trained.model.upsampler) is not None:
+        if (upsampler := as_upsampler(model.trained.model)) is not None:
             return upsample(model.trained, upsampler, sparse, factor), model
         if cell.block_size > 1:
             return superresolve(model.trained, sparse, factor, cell.seed), model

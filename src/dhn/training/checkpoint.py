@@ -1,4 +1,4 @@
-"""Checkpoints of a run: the last two and the best, each whole and explaining itself."""
+"""Checkpoints of a run: the last two and the best, each written whole and self-describing."""
 
 import dataclasses
 import os
@@ -45,7 +45,7 @@ def describe(
     context: ModelContext,
     config: TrainingConfig,
 ) -> dict[str, Any]:
-    """What a saved model must say of itself, as JSON values."""
+    """The description that a saved model carries, as JSON values."""
     return {
         "model": {
             "class": type(model).__name__,
@@ -62,6 +62,11 @@ def describe(
         "trajectories": len(data),
         "data": data.fingerprint(),
     }
+
+
+def has_checkpoint(directory: str | Path | None) -> bool:
+    """Whether a training left a checkpoint in this folder."""
+    return directory is not None and bool(Checkpoints(Path(directory)).paths())
 
 
 @final

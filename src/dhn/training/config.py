@@ -31,6 +31,9 @@ class TrainingConfig(Config):
     """Standard deviation of the first codes."""
     code_updates: Literal["batch", "all"] = "batch"
     """Codes that a step moves: those of its batch, or (the authors') all, by momentum and `l2`."""
+    code_search: Fraction = 0.05
+    """Share of the steps (1000 or more) or of the budget that each of a few short trainings takes,
+    which find how many of the `latent_size` numbers of a code are needed; 0 uses all of them."""
     l2: Weight = 0.0
     """Times weights and codes, added to their gradient."""
     warmup: Annotated[int, pydantic.Field(ge=0)] = 200

@@ -3,11 +3,11 @@
 import contextlib
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import jax
-import numpy as np
-from jaxtyping import Float
 
+from dhn.blocks import Codes
 from dhn.checks import seconds
 from dhn.files.source import AbstractSource
 from dhn.files.stored import StoredTrajectories
@@ -16,7 +16,6 @@ from dhn.training.config import TrainingConfig
 from dhn.training.devices import is_first_process
 from dhn.training.interrupt import watch_signals
 from dhn.training.lock import lock_run
-from dhn.training.pace import CHUNK_SECONDS
 from dhn.training.pools import FirstCodes, Pooling, Pools
 from dhn.training.progress import open_progress
 from dhn.training.result import FitResult as FitResult
@@ -33,33 +32,24 @@ def fit(
     scaler: Scaler,
     config: TrainingConfig,
     *,
-    budget: float | None = None,
-    directory: str | Path | None = None,
-    resume: bool = False,
-    progress: bool = True,
-    checkpoint_seconds: float = 30.0,
-    chunk_seconds: float = CHUNK_SECONDS,
-    speed: float | None = None,
-    codes: Float[np.ndarray, "n k"] | None = None,
+    codes: Codes | None = None,
     source: AbstractSource | None = None,
     stored: StoredTrajectories | None = None,
     pooling: Pooling | None = None,
     first_codes: FirstCodes | None = None,
+    **how: Any,
 ) -> FitResult:
     """Train `model` on `data`, for `config.steps` steps or for about `budget` seconds.
+
+    `how` are fields of `Options`.
 
     With a budget the speed is measured first, on steps that are then thrown away, and sets the
     number of steps; `steps=result.steps` gives the same weights again. Only if the machine's speed
     changes a good deal later on is the schedule adapted (`Plan`), which the checkpoint records.
     `speed`, in steps a second, replaces the measurement.
 
-    Steps are taken in chunks of about `chunk_seconds`, and a checkpoint is written about every
-    `checkpoint_seconds`; neither changes the result.
-
-    `directory` receives checkpoints and metrics.jsonl, and is locked meanwhile. SIGINT, SIGTERM and
-    SIGHUP then save and raise `TrainingInterrupted`; `resume=True` goes on bit for bit from the
-    last checkpoint, or begins if there is none, so that a queue may run the same call again and
-    again.
+    With a directory SIGINT, SIGTERM and SIGHUP save and raise `TrainingInterrupted`. With
+    `resume=True` a queue may run the same call again and again.
 
     `codes`, one row a trajectory, are where the codebook begins instead of the recipe's start: a
     warm start goes with a model whose weights belong to them.
@@ -73,12 +63,14 @@ def fit(
     The last weights are returned, where the learning rate has come to rest, unless an earlier
     validation loss was less than half as large.
     """
-    budget = None if budget is None else seconds("budget", budget)
-    options = Options(checkpoint_seconds, chunk_seconds, speed)
+    options = Options(**how)
+    if options.budget is not None:
+        seconds("budget", options.budget)
+    directory = options.directory
     with (
         lock_run(directory if is_first_process() else None),
         jax.enable_x64(config.precision == "float64"),
-        open_progress(progress and is_first_process()) as shown,
+        open_progress(options.progress and is_first_process()) as shown,
         # Without a folder nothing can be saved, and a signal keeps its usual meaning.
         watch_signals(directory is not None) as interruption,
         contextlib.ExitStack() as stack,
@@ -91,9 +83,6 @@ def fit(
                 model.latent_size, pooling or Pooling(), first_codes,
             )  # fmt: skip
             stack.callback(pools.close)
-        session = Session(
-            model, data, scaler, config, budget, directory, resume, shown, options, codes, pools,
-            source,
-        )  # fmt: skip
+        session = Session(model, data, scaler, config, options, shown, codes, pools, source)
         session.train(interruption)
         return session.result()

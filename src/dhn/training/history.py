@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, final
 
 from dhn.checks import from_json, whole
-from dhn.errors import UserError
-from dhn.files.atomic import atomic_path
+from dhn.errors import os_errors
+from dhn.files.atomic import write_text
 
 Record = dict[str, Any]
 
@@ -57,16 +57,12 @@ class History:
     def add(self, record: Record) -> None:
         self.records.append(record)
         if self._written is not None:
-            try:
-                with self._written.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(record) + "\n")
-            except OSError as error:
-                raise UserError(
-                    f"{self._written} cannot be written: {error.strerror}. Mend that and resume."
-                ) from error
+            with (
+                os_errors(f"{self._written} cannot be written", ". Mend that and resume."),
+                self._written.open("a", encoding="utf-8") as file,
+            ):
+                file.write(json.dumps(record) + "\n")
 
     def _rewrite(self) -> None:
         if self._written is not None:
-            with atomic_path(self._written) as temporary:
-                text = "".join(json.dumps(record) + "\n" for record in self.records)
-                temporary.write_text(text, encoding="utf-8")
+            write_text(self._written, "".join(json.dumps(x) + "\n" for x in self.records))

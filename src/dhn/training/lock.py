@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from dhn.errors import UserError
+from dhn.errors import UserError, os_errors
 
 FILE = ".lock"
 
@@ -16,7 +16,7 @@ def lock_run(directory: str | os.PathLike[str] | None) -> Iterator[None]:
     """Hold the run folder while the block runs; a `UserError` if another training holds it.
 
     The lock is the kernel's, on the open file `.lock`: it ends with the process, however that
-    ends, and the file that stays behind means nothing. It works between threads, too. Without a
+    ends, and the file that remains has no effect. It works between threads, too. Without a
     folder there is nothing to hold.
     """
     if directory is None:
@@ -25,11 +25,9 @@ def lock_run(directory: str | os.PathLike[str] | None) -> Iterator[None]:
     folder = Path(directory)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder for the run.")
-    try:
+    with os_errors(f"{folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}.") from error
     try:
         _acquire(descriptor, folder)
         yield

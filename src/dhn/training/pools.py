@@ -20,10 +20,11 @@ from typing import NamedTuple, final
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
+from dhn.blocks import Codes
 from dhn.codes.codebook import CodebookState
-from dhn.errors import UserError
+from dhn.errors import os_errors
 from dhn.files.source import AbstractSource
 from dhn.files.stored import StoredTrajectories
 from dhn.models.contract import WindowShape
@@ -36,7 +37,7 @@ from dhn.trajectories.container import Trajectories
 from dhn.trajectories.scaling import Scaler
 from dhn.trajectories.segments import code_rows as rows_of_codes
 
-FirstCodes = Callable[[Trajectories], Float[np.ndarray, "n k"]]
+FirstCodes = Callable[[Trajectories], Codes]
 """Codes that trajectories begin with."""
 FILE = "codes.bin"
 STREAM = 0x9001
@@ -239,11 +240,9 @@ class _CodeFile:
         self._stored = stored
         self._type, self._width = np.dtype(config.precision), 3 * latent_size + 1
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        try:
+        with os_errors(f"{path} cannot be written"):
             self._descriptor = os.open(path, flags, 0o666)
             self._resize()
-        except OSError as error:
-            raise UserError(f"{path} cannot be written: {error.strerror}.") from error
 
     def _resize(self) -> None:
         os.truncate(self._descriptor, len(self._stored) * self._width * self._type.itemsize)

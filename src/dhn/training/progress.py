@@ -87,11 +87,15 @@ def figures(record: dict[str, Any], total_steps: int) -> str:
     parts.append(f"{speed:.3g} steps/s")
     parts.append(f"{_short(record['windows_per_second'])} windows/s")
     if speed > 0:
-        left = round((total_steps - record["step"]) / speed)
-        hours, rest = divmod(max(left, 0), 3600)
-        clock = f"{rest // 60}:{rest % 60:02d}"
-        parts.append((f"{hours}:{clock:0>5}" if hours else clock) + " left")
+        parts.append(f"{clock(max(total_steps - record['step'], 0) / speed)} left")
     return "  ".join(parts)
+
+
+def clock(seconds: float | int) -> str:
+    """`0:42` or `2:46:40`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _short(number: float) -> str:

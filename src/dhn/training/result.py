@@ -1,14 +1,17 @@
 """What a training gives back, or why it gives nothing back."""
 
 import dataclasses
+from pathlib import Path
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
+from dhn.blocks import Codes
 from dhn.errors import UserError
 from dhn.models.contract import AbstractModel
 from dhn.training.history import Record
+from dhn.training.pace import CHUNK_SECONDS
 
 
 @final
@@ -23,7 +26,7 @@ class FitResult:
 
     model: AbstractModel
     """With the averaged weights if the configuration asks for an average."""
-    codes: Float[np.ndarray, "n k"]
+    codes: Codes
     """The latent code of every trajectory: of the training set, or of `chunks`."""
     noise: float
     """Root mean square residual of training windows, in units of a typical change."""
@@ -44,7 +47,19 @@ class FitResult:
 @final
 @dataclasses.dataclass(frozen=True)
 class Options:
-    checkpoint_seconds: float
-    chunk_seconds: float
+    """How a training runs. Of all these only the budget, or its lack, changes the result."""
+
+    budget: float | None = None
+    """Seconds, by the recipe's clock, instead of its steps."""
+    directory: str | Path | None = None
+    """Receives checkpoints and metrics.jsonl, so that the run can be resumed; locked meanwhile."""
+    resume: bool = False
+    """Go on bit for bit from the last checkpoint in `directory`, or begin if there is none."""
+    progress: bool = True
+    """Show a progress line."""
+    checkpoint_seconds: float = 30.0
+    """About so long between two checkpoints."""
+    chunk_seconds: float = CHUNK_SECONDS
+    """About so long between two returns to Python."""
     speed: float | None = None
     """Steps a second, if an earlier training of the same programs has measured them."""

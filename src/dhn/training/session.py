@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dhn.blocks import Codes
 from dhn.errors import UserError
 from dhn.files.source import AbstractSource, InMemory
 from dhn.models.contract import AbstractModel
@@ -60,12 +61,9 @@ class Session:
         data: Trajectories,
         scaler: Scaler,
         config: TrainingConfig,
-        budget: float | None,
-        directory: str | Path | None,
-        resume: bool,
-        shown: AbstractProgress,
         options: Options,
-        codes: Float[np.ndarray, "n k"] | None = None,
+        shown: AbstractProgress,
+        codes: Codes | None = None,
         pools: Pools | None = None,
         source: AbstractSource | None = None,
     ):
@@ -94,8 +92,8 @@ class Session:
             mesh=mesh,
         )
         self.state = initial_state(model, rows, config, codes)
-        self.plan = Plan(config.steps, budget)
-        self.planned = budget is None
+        self.plan = Plan(config.steps, options.budget)
+        self.planned = options.budget is None
         self.chunks = Chunks(1, options.chunk_seconds)
         self.best: dict[str, Any] | None = None
         self.best_state: TrainState | None = None
@@ -104,11 +102,11 @@ class Session:
         self.saved, self.stopping = time.monotonic(), False
 
         writes = self.devices.first
-        self.checkpoints = None if directory is None else Checkpoints(Path(directory), writes)
-        log = None if directory is None else Path(directory) / "metrics.jsonl"
-        self.history = History(log, writes)
+        folder = None if options.directory is None else Path(options.directory)
+        self.checkpoints = None if folder is None else Checkpoints(folder, writes)
+        self.history = History(None if folder is None else folder / "metrics.jsonl", writes)
         self.description: dict[str, Any] = {}
-        if directory is not None and writes:
+        if folder is not None and writes:
             context = make_context(data, scaler)
             self.description = describe(model, data, scaler, context, config)
         if self.description and pools is not None:
@@ -123,7 +121,7 @@ class Session:
         if self.checkpoints is not None:
             if not writes:
                 self.devices.wait_for_first()
-            pool = self._open_run(self.checkpoints, resume)
+            pool = self._open_run(self.checkpoints)
             if writes:
                 self.devices.wait_for_first()
         if pools is not None and pool is not None:
@@ -132,7 +130,7 @@ class Session:
             self._take_codes()
         self.state = self.devices.placed(self.state)
 
-    def _open_run(self, checkpoints: Checkpoints, resume: bool) -> int | None:
+    def _open_run(self, checkpoints: Checkpoints) -> int | None:
         """Take up the last checkpoint, if there is one; its pool.
 
         The first process does so before the others, so nothing here is an exchange.
@@ -143,7 +141,7 @@ class Session:
             if self.pools is not None:
                 self.pools.clear()
             return None
-        if not resume:
+        if not self.options.resume:
             raise UserError(
                 f"{checkpoints.directory} already holds a run; resume it "
                 f"(resume) or train into a new folder."

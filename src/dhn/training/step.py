@@ -13,7 +13,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, Key, PyTree
 
-from dhn.blocks import StateBlock, cut_windows
+from dhn.blocks import Codes, StateBlock, cut_windows
 from dhn.codes.codebook import CodebookState, update_all, update_rows
 from dhn.models.contract import AbstractModel
 from dhn.training.config import TrainingConfig
@@ -111,10 +111,7 @@ def _muon() -> "optax.GradientTransformation":
 
 
 def initial_state(
-    model: AbstractModel,
-    trajectories: int,
-    config: TrainingConfig,
-    codes: Float[np.ndarray, "n k"] | None = None,
+    model: AbstractModel, trajectories: int, config: TrainingConfig, codes: Codes | None = None
 ) -> TrainState:
     """The state before the first step; `codes` replaces the first rows of the codebook."""
     dtype = jnp.dtype(config.precision)
@@ -141,7 +138,7 @@ def initial_state(
 
 
 def default_chunk_size(model: AbstractModel) -> int:
-    """On a CPU few enough windows at once to stay in cache; an accelerator wants all of them.
+    """On a CPU few enough windows at once to stay in cache; on an accelerator all of them.
 
     Measured (docs/benchmarks.md): 128 windows, or 320 rows of tokens, rounded down to a power of
     two so that it divides the usual batches.

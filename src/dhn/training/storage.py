@@ -6,6 +6,7 @@ each load.
 """
 
 import contextlib
+import dataclasses
 import errno
 import hashlib
 import json
@@ -13,7 +14,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import jax
 import numpy as np
@@ -30,6 +31,7 @@ CHECKSUM = "sha256"
 LAYOUT = 5
 """Goes up when the meaning of a file changes."""
 
+R = TypeVar("R")
 Fields = Mapping[str, type | tuple[type, ...]]
 """Key of a header -> the types that its value may have."""
 
@@ -161,6 +163,21 @@ def check_numbers(
             missing = np.isnan(values)
             if missing.all() or (missing.any() and not name.startswith(partly)):
                 raise DamagedFile(path, f"{name} holds numbers that are NaN")
+
+
+def record_arrays(record: Any, prefix: str) -> dict[str, np.ndarray]:
+    """The arrays and numbers among the fields of a dataclass, under `prefix/name`."""
+    values = {x.name: getattr(record, x.name) for x in dataclasses.fields(record)}
+    kept = {name: x for name, x in values.items() if isinstance(x, np.ndarray | float)}
+    return {f"{prefix}/{name}": np.asarray(x) for name, x in kept.items()}
+
+
+def read_record(kind: type[R], arrays: Mapping[str, np.ndarray], prefix: str, **others: Any) -> R:
+    """The record that `record_arrays` wrote; `others` are fields that stand elsewhere."""
+    fields = {x.name: x.type for x in dataclasses.fields(kind) if x.name not in others}  # type: ignore[arg-type]
+    found: dict[str, Any] = {name: arrays[f"{prefix}/{name}"] for name in fields}
+    numbers = {name: float(found[name]) for name, kind in fields.items() if kind is float}
+    return kind(**found | numbers | others)
 
 
 def tree_arrays(tree: PyTree, prefix: str = "") -> dict[str, np.ndarray]:

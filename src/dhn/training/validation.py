@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Key
 
-from dhn.blocks import StateBlock, complete_windows, cut_windows
+from dhn.blocks import Codes, StateBlock, complete_windows, cut_windows
 from dhn.codes.autodecode import CodePrior, autodecode
 from dhn.models.contract import AbstractModel, WindowShape
 from dhn.training.devices import Devices, replicated
@@ -158,8 +158,8 @@ class Validator:
     def loss(self, model: AbstractModel, codes: Array) -> float | None:
         """The training loss on held-out windows; None if nothing was held out.
 
-        Median over trajectories: a single one that the model cannot explain, among so few, says
-        little about which weights are better.
+        Median over trajectories: a single one that the model cannot explain, among so few,
+        does not show which weights are better.
         """
         if not self.enabled:
             return None
@@ -175,7 +175,7 @@ class Validator:
         found = float(_loss(model, codes, picks, self.training.states, self._seed))
         return self._devices.agree(found)  # each process has fitted codes for itself
 
-    def all_codes(self, model: AbstractModel, codes: Array) -> Float[np.ndarray, "n k"]:
+    def all_codes(self, model: AbstractModel, codes: Array) -> Codes:
         """The codebook with the codes of held-out trajectories, fitted on all their states."""
         found = np.array(codes[: len(self.split.held_out)])
         if len(self.held_rows):

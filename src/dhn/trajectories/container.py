@@ -10,7 +10,7 @@ from dhn.errors import NEAR, UserError, did_you_mean
 from dhn.trajectories.contents import fingerprint
 from dhn.trajectories.frames import to_dataframe, to_xarray
 from dhn.trajectories.joining import concatenate, pad
-from dhn.trajectories.selection import along_states, of_rows, state_indices, trajectory_indices
+from dhn.trajectories.selection import each_state, of_rows, state_indices, trajectory_indices
 from dhn.trajectories.splits import split_indices
 from dhn.trajectories.summary import headline, summarise
 from dhn.trajectories.validation import validated
@@ -222,18 +222,13 @@ class Trajectories:
         rows = trajectory_indices(first, self.ids)
         columns = state_indices(second, self.states)
 
-        def pick(array: np.ndarray | None) -> np.ndarray | None:
-            return None if array is None else array[rows][:, columns]
+        def pick(array: np.ndarray) -> np.ndarray:
+            return array[rows][:, columns]
 
         return self.replace(
-            q=pick(self.q),
             t=self.t[columns] if self.t.ndim == 1 else pick(self.t),
-            p=pick(self.p),
-            v=pick(self.v),
             known=pick(self.known),
-            noise=along_states(self.noise, pick),
-            q_quantiles={k: pick(x) for k, x in self.q_quantiles.items()},
-            p_quantiles={k: pick(x) for k, x in self.p_quantiles.items()},
+            **each_state(self, pick),
             **of_rows(self, rows, [self.ids[i] for i in rows]),
         )
 

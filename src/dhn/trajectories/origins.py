@@ -5,7 +5,7 @@ import numpy as np
 from dhn.errors import UserError
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.segments import run_of
-from dhn.trajectories.selection import along_states, of_rows
+from dhn.trajectories.selection import each_state, of_rows
 
 TURN = 2 * np.pi
 
@@ -40,26 +40,18 @@ def origins(
     inside = columns < data.states
     columns = np.minimum(columns, data.states - 1)
 
-    def cut(x: np.ndarray | None) -> np.ndarray | None:
-        if x is None:
-            return None
+    def cut(x: np.ndarray) -> np.ndarray:
         shape = (*inside.shape, *(1,) * (x.ndim - 2))
         return np.where(inside.reshape(shape), x[rows[:, None], columns], np.nan)
 
-    q = cut(data.q)
-    assert q is not None
-    turns = np.round(q[:, observe - 1 : observe] / TURN)
-    q = q - TURN * np.where(data.angles, np.nan_to_num(turns), 0.0)
+    fields = each_state(data, cut, bands=False)
+    turns = np.round(fields["q"][:, observe - 1 : observe] / TURN)
+    fields["q"] = fields["q"] - TURN * np.where(data.angles, np.nan_to_num(turns), 0.0)
     ids = [f"{data.ids[row]}@{start}" for row, start in zip(rows, starts, strict=True)]
     return data.replace(
-        q=q,
-        p=cut(data.p),
-        v=cut(data.v),
         t=_times(data, rows, starts, observe + ahead),
         known=known[rows[:, None], columns] & inside,
-        noise=along_states(data.noise, cut),
-        q_quantiles={},
-        p_quantiles={},
+        **fields,
         **of_rows(data, rows, ids),
     )
 

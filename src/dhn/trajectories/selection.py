@@ -85,8 +85,24 @@ def of_rows(data: "Trajectories", rows: np.ndarray, ids: Sequence[str]) -> dict[
     }
 
 
-def along_states(
-    noise: np.ndarray | None, change: Callable[[np.ndarray], np.ndarray | None]
-) -> np.ndarray | None:
-    """`change` applied to noise of each number (n, T, 2, d); noise of each coordinate stays."""
-    return change(noise) if noise is not None and noise.ndim == 4 else noise
+def each_state(
+    data: "Trajectories", change: Callable[[np.ndarray], np.ndarray], bands: bool = True
+) -> dict[str, Any]:
+    """The fields that have numbers of every state, changed alike.
+
+    Arguments:
+        data: Any trajectories.
+        change: From an array (n, T, ...) of one field to another number of trajectories or states.
+        bands: Whether quantiles are changed, too; otherwise they are left out.
+
+    Returns:
+        q, p, v and the quantiles, and the noise if each number has its own.
+    """
+    parts = {"q": data.q, "p": data.p, "v": data.v}
+    found: dict[str, Any] = {k: None if x is None else change(x) for k, x in parts.items()}
+    for name in ("q_quantiles", "p_quantiles"):
+        levels = getattr(data, name).items() if bands else ()
+        found[name] = {level: change(x) for level, x in levels}
+    if data.noise is not None and data.noise.ndim == 4:
+        found["noise"] = change(data.noise)
+    return found

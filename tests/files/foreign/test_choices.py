@@ -258,3 +258,19 @@ def test_frames_without_any_marker_keep_their_place(tmp_path, lost):
         row = np.round(found.times[0] * 60).astype(int)
         assert set(row[known]) == set(range(20)) - set(lost)
         np.testing.assert_allclose(found.q[0, known, 0], angle[row[known]], atol=1e-6)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_rest_at_the_end_of_a_recording_is_announced(noise, tmp_path):
+    """By its time; none where the motion goes on, however slowly it decays."""
+    t = np.arange(3000) * 0.01
+    rng, angle = np.random.default_rng(0), 0.8 * np.maximum(1 - t / 20, 0) * np.cos(6 * t)
+    x = np.round(angle + rng.normal(0, noise, len(t)), 2)
+    file = save(tmp_path / "a.csv", [t, x])
+    found = [x for x in import_measured(file, q="x").report.warnings if "no motion" in x]
+    assert len(found) == 1 and "a after" in found[0]
+    end = float(found[0].rpartition("(to ")[2].rstrip(")"))
+    assert 19 < end < 20.3
+    for options in ({"to": end}, {"to": 15}):
+        warned = import_measured(file, q="x", **options).report.warnings
+        assert not any("no motion" in x for x in warned)

@@ -61,6 +61,26 @@ def test_it_is_read_rightly(name, tmp_path):
     assert data.time_step == pytest.approx(0.1, rel=1e-6) and data.known.all()
 
 
+FOLLOWED = {
+    "above the first column of each": "\tjoint A\t\ttip\t\nt\tx\ty\tx\ty\n",
+    "above every column": "model\tjoint A\tjoint A\ttip\ttip\nt\tx\ty\tx\ty\n",
+    "in a header of three lines": "run 7\n\nt\tjoint A\tjoint A\ttip\ttip\nt\tx\ty\tx\ty\n",
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_columns_of_one_name_are_told_apart_by_the_markers_above_them(name, tmp_path):
+    first, second = 0.3 * X, 0.5 * V
+    x1, y1 = np.sin(first), -np.cos(first)
+    rows = np.stack([T, x1, y1, x1 + np.sin(second), y1 - np.cos(second)], axis=1)
+    text = "\n".join("\t".join(f"{x:.9f}" for x in row) for row in rows)
+    (tmp_path / "film.txt").write_text(FOLLOWED[name] + text + "\n")
+    data = import_measured(tmp_path / "film.txt", markers=("joint A", "tip"), pivot=(0, 0)).parts[
+        "all"
+    ]
+    np.testing.assert_allclose(data.q[0], np.stack([first, second], axis=1), atol=1e-8)
+
+
 ASKED = {"time": "t", "q": "x", "v": "v"}
 REFUSED = {
     "missing column": (lines(), {"q": "theta"}, "there is no column 'theta'; it has t, x, v"),

@@ -11,7 +11,6 @@ from dhn.blocks import StateBlock
 from dhn.errors import UserError
 from dhn.models import DHNConfig, ModelContext, NetworkConfig
 from dhn.models.registry import build_model, count_parameters, draw_weights, planned_parameters
-from dhn.models.upsampler import linear_upsample
 from dhn.reproduction.baselines import (
     CNNConfig,
     CNNModel,
@@ -23,6 +22,7 @@ from dhn.reproduction.baselines import (
     matched_width,
 )
 from dhn.reproduction.baselines.cnn import Convolution
+from dhn.reproduction.baselines.upsampler import linear_upsample
 
 CONTEXT = ModelContext(
     dim=2,

@@ -34,6 +34,7 @@ from dhn.files.foreign.report import (
     with_labels,
 )
 from dhn.files.foreign.sources import load_sources
+from dhn.files.foreign.stillness import rest_warnings
 from dhn.files.foreign.times import FEWEST, clean, cut_at_gaps
 from dhn.trajectories.container import Trajectories
 from dhn.trajectories.labels import unique
@@ -115,6 +116,7 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Imported:
         )
     whole = all((x.t == np.round(x.t)).all() for x in training)
     warnings += clock_warnings(plan.step, first.unit_stated, whole)
+    warnings += rest_warnings(runs, plan.noise[0])
     if training[0].v is not None:
         warnings += velocity_warnings(training, plan, names)
     gridded = _states(parts, plan)

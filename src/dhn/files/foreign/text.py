@@ -207,7 +207,7 @@ def _header(
                 units = {n: x.strip("[]() ") for n, x in zip(names, below, strict=True)}
             else:
                 names = list(below)
-        return _named(names, units, [])
+        return _named(_distinct(names, lines, separator), units, [])
     # Other programs leave the column of row labels, on the left, without a name.
     near = [x for x in candidates if x[0] == len(lines) - 1 and width > 1]
     if near and all(not _is_number(x) for x in near[0][1]):
@@ -221,6 +221,26 @@ def _header(
     if not any(re.search(r"[^\W\d_]", line) for line in lines):
         return positions, {}, []
     return positions, {}, [f"no line of the header names all {width} columns; use their positions"]
+
+
+def _distinct(names: list[str], lines: list[str], separator: str | None) -> list[str]:
+    """Names that stand for several columns, each behind the name of its group in a line above.
+
+    Programs that follow markers write x and y for each, and the markers' names above them, once
+    for every column or only above the first.
+    """
+    twice = [x for x in names if names.count(x) > 1]
+    for line in reversed(lines if twice and separator is not None else []):
+        cells = _cells(_COMMENT.sub("", line), separator)
+        cells += [""] * (len(names) - len(cells))
+        group, groups = "", []
+        for cell in cells[: len(names)]:
+            group = cell.strip() or group
+            groups.append(group)
+        found = [f"{g}_{x}" if x in twice and g else x for g, x in zip(groups, names, strict=True)]
+        if len(set(found)) == len(found):
+            return found
+    return names
 
 
 def _named(

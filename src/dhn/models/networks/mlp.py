@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Key
 
-from dhn.blocks import NoiseLevel
+from dhn.blocks import Block, Code, NoiseLevel
+from dhn.models.config import NetworkConfig
 from dhn.models.networks.features import StateFeatures
 from dhn.models.networks.form import QuadraticForm
 from dhn.models.networks.product import product
@@ -30,35 +31,27 @@ class MLPNetwork(AbstractScalarNetwork):
 
     def __init__(
         self,
+        config: NetworkConfig,
         *,
         block_size: int,
         features: StateFeatures,
         latent_size: int,
-        width: int,
-        depth: int,
-        activation: str,
-        quadratic: bool = False,
         key: Key[Array, ""],
     ):
-        keys = jr.split(key, 3)
+        keys, width, depth = jr.split(key, 3), config.width, config.depth
         inputs = 2 * block_size * (features.size + 1) + latent_size
         fan_in = 2 * block_size * features.size
         self.embed = jr.normal(keys[0], (inputs, width)) / jnp.sqrt(fan_in)
         self.embed_bias = jnp.zeros(width)
         self.weights = jr.normal(keys[1], (depth, width, width)) / jnp.sqrt(width)
         self.biases = jnp.zeros((depth, width))
-        self.readout = jnp.zeros(width) if quadratic else jr.normal(keys[2], (width,)) / width
-        self.form = QuadraticForm(fan_in) if quadratic else None
+        readout = jr.normal(keys[2], (width,)) / width
+        self.readout = jnp.zeros(width) if config.quadratic else readout
+        self.form = QuadraticForm(fan_in) if config.quadratic else None
         self.features = features
-        self.activation = activation
+        self.activation = config.activation
 
-    def __call__(
-        self,
-        Q: Float[Array, "n b d"],
-        P: Float[Array, "n b d"],
-        level: NoiseLevel,
-        z: Float[Array, "n k"],
-    ) -> Float[Array, " n"]:
+    def __call__(self, Q: Block, P: Block, level: NoiseLevel, z: Code) -> Float[Array, " n"]:
         act = get_activation(self.activation)
         n = Q.shape[0]
         q_features = self.features(Q).reshape(n, -1)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from dhn.blocks import NoiseLevel
+from dhn.blocks import Block, Code, NoiseLevel
 from dhn.errors import UserError
 
 ACTIVATIONS: dict[str, Callable] = {
@@ -36,10 +36,4 @@ class AbstractScalarNetwork(eqx.Module):
     """
 
     @abc.abstractmethod
-    def __call__(
-        self,
-        Q: Float[Array, "n b d"],
-        P: Float[Array, "n b d"],
-        level: NoiseLevel,
-        z: Float[Array, "n k"],
-    ) -> Float[Array, " n"]: ...
+    def __call__(self, Q: Block, P: Block, level: NoiseLevel, z: Code) -> Float[Array, " n"]: ...

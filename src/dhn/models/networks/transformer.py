@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Key
 
-from dhn.blocks import NoiseLevel
+from dhn.blocks import Block, Code, NoiseLevel
 from dhn.errors import UserError
+from dhn.models.config import NetworkConfig
 from dhn.models.networks.features import StateFeatures
 from dhn.models.networks.product import product
 from dhn.models.networks.scalar import AbstractScalarNetwork, get_activation
@@ -112,16 +113,8 @@ class TransformerLayer(eqx.Module):
     heads: int = eqx.field(static=True)
     activation: str = eqx.field(static=True)
 
-    def __init__(
-        self,
-        *,
-        width: int,
-        heads: int,
-        activation: str,
-        layer_norm: bool,
-        initial: str = "wide",
-        key: Key[Array, ""],
-    ):
+    def __init__(self, config: NetworkConfig, key: Key[Array, ""]):
+        width, heads, initial = config.width, config.heads, config.initial
         if width % heads:
             raise UserError(
                 f"the transformer's width must be a multiple of its heads; got width={width}, "
@@ -146,10 +139,10 @@ class TransformerLayer(eqx.Module):
         else:
             self.up_bias = jnp.zeros(hidden)
             self.down_bias = jnp.zeros(width)
-        self.attention_norm = Norm(width) if layer_norm else None
-        self.mlp_norm = Norm(width) if layer_norm else None
+        self.attention_norm = Norm(width) if config.layer_norm else None
+        self.mlp_norm = Norm(width) if config.layer_norm else None
         self.heads = heads
-        self.activation = activation
+        self.activation = config.activation
 
     def __call__(
         self, x: Float[Array, "tokens n width"], *, only_first: bool
@@ -211,21 +204,16 @@ class TransformerNetwork(AbstractScalarNetwork):
 
     def __init__(
         self,
+        config: NetworkConfig,
         *,
         block_size: int,
         features: StateFeatures,
         latent_size: int,
         denoising_steps: int,
-        width: int,
-        depth: int,
-        heads: int,
-        activation: str,
-        layer_norm: bool,
-        initial: str = "wide",
         key: Key[Array, ""],
     ):
-        keys = jr.split(key, 10 + depth)
-        draw, pytorch = INITIAL[initial], initial == "pytorch"
+        keys, width = jr.split(key, 10 + config.depth), config.width
+        draw, pytorch = INITIAL[config.initial], config.initial == "pytorch"
         sizes = (latent_size, features.size, features.size)
         self.embed_z, self.embed_q, self.embed_p = (
             draw(key, (size, width), size) for key, size in zip(keys[:3], sizes, strict=True)
@@ -238,28 +226,12 @@ class TransformerNetwork(AbstractScalarNetwork):
         self.position_z = spread * jr.normal(keys[5], (width,))
         self.position_q = spread * jr.normal(keys[6], (block_size, width))
         self.position_p = spread * jr.normal(keys[7], (block_size, width))
-        self.layers = tuple(
-            TransformerLayer(
-                width=width,
-                heads=heads,
-                activation=activation,
-                layer_norm=layer_norm,
-                initial=initial,
-                key=key,
-            )
-            for key in keys[10:]
-        )
+        self.layers = tuple(TransformerLayer(config, key) for key in keys[10:])
         self.readout = draw(keys[8], (width,), width if pytorch else width**2)
         self.features = features
         self.denoising_steps = denoising_steps
 
-    def __call__(
-        self,
-        Q: Float[Array, "n b d"],
-        P: Float[Array, "n b d"],
-        level: NoiseLevel,
-        z: Float[Array, "n k"],
-    ) -> Float[Array, " n"]:
+    def __call__(self, Q: Block, P: Block, level: NoiseLevel, z: Code) -> Float[Array, " n"]:
         n, b, _ = Q.shape
         width = self.readout.shape[0]
         bias_z, bias_q, bias_p = self.embed_bias

@@ -5,7 +5,6 @@ A single generating function ("GF") is no class of its own: it is
 """
 
 from dhn.models.registry import register_model
-from dhn.models.upsampler import AbstractUpsampler as AbstractUpsampler
 from dhn.reproduction.baselines.cnn import CNNModel as CNNModel
 from dhn.reproduction.baselines.config import CNNConfig as CNNConfig
 from dhn.reproduction.baselines.config import HNNConfig as HNNConfig
@@ -14,6 +13,7 @@ from dhn.reproduction.baselines.config import VanillaConfig as VanillaConfig
 from dhn.reproduction.baselines.hnn import HNNModel as HNNModel
 from dhn.reproduction.baselines.matching import matched_width as matched_width
 from dhn.reproduction.baselines.neighbour import NeighbourModel as NeighbourModel
+from dhn.reproduction.baselines.upsampler import AbstractUpsampler as AbstractUpsampler
 from dhn.reproduction.baselines.vanilla import VanillaModel as VanillaModel
 
 register_model("hnn", HNNConfig, HNNModel)

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Key
 
-from dhn.blocks import StateBlock
+from dhn.blocks import Code, StateBlock
 from dhn.errors import UserError
 from dhn.models.contract import ModelContext, WindowShape
 from dhn.models.networks.scalar import get_activation
-from dhn.models.upsampler import AbstractUpsampler, bend, linear_upsample
 from dhn.reproduction.baselines.config import CNNConfig
 from dhn.reproduction.baselines.loss import AbstractResidualLoss
+from dhn.reproduction.baselines.upsampler import AbstractUpsampler, bend, linear_upsample
 
 
 @final
@@ -90,7 +90,7 @@ class CNNModel(AbstractResidualLoss, AbstractUpsampler):
     def uses_code(self) -> bool:
         return self.config.latent_size > 0
 
-    def upsample(self, sparse: StateBlock, z: Float[Array, "n k"], factor: int) -> StateBlock:
+    def upsample(self, sparse: StateBlock, z: Code, factor: int) -> StateBlock:
         if factor != self.config.factor:
             raise UserError(
                 f"this network was trained to refine {self.config.factor} times; got "
@@ -121,9 +121,7 @@ class CNNModel(AbstractResidualLoss, AbstractUpsampler):
             h = h + act(layer(h))
         return last(h)
 
-    def stage_residuals(
-        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
-    ) -> Float[Array, "n m"]:
+    def stage_residuals(self, stage: int, window: StateBlock, z: Code) -> Float[Array, "n m"]:
         """Errors of the states in between alone; the known ones are given."""
         factor = self.config.factor
         filled = self.upsample(window.at(slice(None, None, factor)), z, factor)

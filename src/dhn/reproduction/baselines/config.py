@@ -23,10 +23,6 @@ class HNNConfig(Config):
     latent_size: Positive = 4
     angles: Literal["raw", "periodic"] = "raw"
 
-    @property
-    def sized(self) -> NetworkConfig:
-        return self.network
-
 
 class VanillaConfig(Config):
     """Next-state network without physical structure: predicts the change of state."""
@@ -45,10 +41,6 @@ class VanillaConfig(Config):
     """States that the network sees."""
     latent_size: Positive = 4
     angles: Literal["raw", "periodic"] = "raw"
-
-    @property
-    def width_step(self) -> int:
-        return self.heads if self.network == "transformer" else 1
 
 
 class CNNConfig(Config):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from dhn.blocks import StateBlock, no_noise
+from dhn.blocks import Code, StateBlock, no_noise
 from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
 from dhn.models.dhn import build_network
 from dhn.models.networks.scalar import AbstractScalarNetwork
@@ -67,26 +67,22 @@ class HNNModel(AbstractResidualLoss, AbstractForecaster):
         config = HNNConfig(**{**self.config.model_dump(), "rollout": rollout})
         return dataclasses.replace(self, config=config)
 
-    def energy(self, state: StateBlock, z: Float[Array, "n k"]) -> Float[Array, " n"]:
+    def energy(self, state: StateBlock, z: Code) -> Float[Array, " n"]:
         """The learned `H` of states `(n, 1, d)`."""
         value = self.network(state.q, state.p, no_noise(state), z)
         return self.scale / self.time_step * value
 
-    def field(self, state: StateBlock, z: Float[Array, "n k"]) -> StateBlock:
+    def field(self, state: StateBlock, z: Code) -> StateBlock:
         """Hamilton's equations: `dq/dt = ∂H/∂p`, `dp/dt = -∂H/∂q`."""
         slope = jax.grad(lambda state: self.energy(state, z).sum())(state)
         return StateBlock(slope.p, -slope.q)
 
-    def stage_residuals(
-        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
-    ) -> Float[Array, "n m"]:
+    def stage_residuals(self, stage: int, window: StateBlock, z: Code) -> Float[Array, "n m"]:
         source, target = window.at(slice(0, 1)), window.at(slice(1, 2))
         equation = EQUATIONS[self.config.training]
         predicted = equation(self.field, source, target, z, self.time_step)
         errors = jax.tree.map(lambda a, b: (a - b)[:, 0] / self.scale, predicted, target)
         return jnp.concatenate(errors, axis=1)
 
-    def advance(
-        self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
-    ) -> StateBlock:
+    def advance(self, context: StateBlock, z: Code, key: Key[Array, ""]) -> StateBlock:
         return STEPS[self.config.rollout](self.field, context, z, self.time_step)

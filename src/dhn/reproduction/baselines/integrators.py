@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from dhn.blocks import StateBlock
+from dhn.blocks import Code, StateBlock
 from dhn.models.solve import solve_fixed_point
 
-Code = Float[Array, "n k"]
+Code = Code
 Field = Callable[[StateBlock, Code], StateBlock]
 """`(dq/dt, dp/dt)` at a state, sample by sample."""
 Step = Callable[[Field, StateBlock, Code, float], StateBlock]

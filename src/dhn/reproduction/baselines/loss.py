@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from dhn.blocks import StateBlock
+from dhn.blocks import Code, StateBlock
 from dhn.models.contract import AbstractModel
 
 
@@ -13,7 +13,7 @@ class AbstractResidualLoss(AbstractModel):
     def losses(
         self,
         windows: tuple[StateBlock, ...],
-        codes: tuple[Float[Array, "n k"], ...],
+        codes: tuple[Code, ...],
         key: Key[Array, ""],
         part: Int[Array, ""] | int = 0,
     ) -> dict[str, Float[Array, ""]]:

@@ -2,7 +2,7 @@
 
 import math
 
-from dhn.models.config import Config
+from dhn.models.config import Config, NetworkConfig
 from dhn.models.contract import ModelContext
 from dhn.models.registry import planned_parameters
 
@@ -14,9 +14,13 @@ def matched_width(config: Config, context: ModelContext, target_parameters: int)
     """The same configuration, as wide as brings its parameter count nearest to the target.
 
     Within 10 % wherever one step of the width is finer than that (a transformer's width moves in
-    steps of its heads); `planned_parameters` tells the count to print beside the number.
+    steps of its heads); `planned_parameters` gives the count to print beside the number.
     """
-    part, unit = config.sized, config.sized.width_step
+    network = dict(config).get("network")
+    part = network if isinstance(network, NetworkConfig) else config
+    values = dict(part)
+    is_transformer = "transformer" in (values.get("kind"), values.get("network"))
+    unit = values["heads"] if is_transformer else 1
 
     def widened(multiple: int) -> Config:
         wider = part.model_copy(update={"width": multiple * unit})
@@ -30,7 +34,7 @@ def matched_width(config: Config, context: ModelContext, target_parameters: int)
         return sizes[multiple]
 
     # Counts grow like the width squared, so this lands next to the answer in a few rounds.
-    multiple = max(1, dict(part)["width"] // unit)
+    multiple = max(1, values["width"] // unit)
     for _ in range(MATCHING_ROUNDS):
         better = max(1, round(multiple * math.sqrt(target_parameters / size(multiple))))
         if better == multiple:

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int, Key
 
-from dhn.blocks import StateBlock
+from dhn.blocks import Code, StateBlock
 from dhn.models.contract import ModelContext, WindowShape
 from dhn.models.networks.features import StateFeatures
-from dhn.models.upsampler import AbstractUpsampler, bend
 from dhn.reproduction.baselines.config import NeighbourConfig
 from dhn.reproduction.baselines.networks import ResidualMLP
+from dhn.reproduction.baselines.upsampler import AbstractUpsampler, bend
 
 
 @final
@@ -78,7 +78,7 @@ class NeighbourModel(AbstractUpsampler):
         last: Float[Array, "n e"],
         fraction: Float[Array, " n"],
         gap: int,
-        z: Float[Array, "n k"],
+        z: Code,
     ) -> Float[Array, "n e"]:
         """The state at this fraction of a gap of so many grid steps."""
         u = fraction[:, None]
@@ -105,7 +105,7 @@ class NeighbourModel(AbstractUpsampler):
     def uses_code(self) -> bool:
         return True
 
-    def upsample(self, sparse: StateBlock, z: Float[Array, "n k"], factor: int) -> StateBlock:
+    def upsample(self, sparse: StateBlock, z: Code, factor: int) -> StateBlock:
         """`factor` is counted in steps of the training grid: the gap between known states."""
         x = jnp.concatenate(sparse, axis=-1)
         n, m, e = x.shape
@@ -127,7 +127,7 @@ class NeighbourModel(AbstractUpsampler):
     def losses(
         self,
         windows: tuple[StateBlock, ...],
-        codes: tuple[Float[Array, "n k"], ...],
+        codes: tuple[Code, ...],
         key: Key[Array, ""],
         part: Int[Array, ""] | int = 0,
     ) -> dict[str, Float[Array, ""]]:
@@ -145,9 +145,7 @@ class NeighbourModel(AbstractUpsampler):
             total += 2 * jnp.mean(error**2)
         return {"interpolation": total / len(windows)}
 
-    def stage_residuals(
-        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
-    ) -> Float[Array, "n m"]:
+    def stage_residuals(self, stage: int, window: StateBlock, z: Code) -> Float[Array, "n m"]:
         """Every place of every gap."""
         parts, spacing = self.config.gaps[stage]
         x = jnp.concatenate(window, axis=-1)

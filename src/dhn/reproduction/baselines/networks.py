@@ -7,8 +7,11 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Key
 
+from dhn.blocks import Code
+from dhn.models.config import NetworkConfig
 from dhn.models.networks.scalar import get_activation
 from dhn.models.networks.transformer import POSITION_SCALE, TransformerLayer
+from dhn.reproduction.baselines.config import VanillaConfig
 
 
 @final
@@ -64,38 +67,25 @@ class VectorTransformer(eqx.Module):
     readout: Float[Array, "width outputs"]
     readout_bias: Float[Array, " outputs"]
 
-    def __init__(
-        self,
-        *,
-        states: int,
-        features: int,
-        latent_size: int,
-        outputs: int,
-        width: int,
-        depth: int,
-        heads: int,
-        activation: str,
-        layer_norm: bool,
-        key: Key[Array, ""],
-    ):
-        keys = jr.split(key, 4 + depth)
-        self.embed_z = jr.normal(keys[0], (latent_size, width)) / jnp.sqrt(latent_size)
+    def __init__(self, config: VanillaConfig, *, features: int, outputs: int, key: Key[Array, ""]):
+        keys, width = jr.split(key, 4 + config.depth), config.width
+        size = config.latent_size
+        self.embed_z = jr.normal(keys[0], (size, width)) / jnp.sqrt(size)
         self.embed_token = jr.normal(keys[1], (2, features, width)) / jnp.sqrt(features)
-        self.position = POSITION_SCALE * jr.normal(keys[2], (2 * states + 1, width))
+        self.position = POSITION_SCALE * jr.normal(keys[2], (2 * config.context + 1, width))
         self.readout = jr.normal(keys[3], (width, outputs)) / width
         self.readout_bias = jnp.zeros(outputs)
-        self.layers = tuple(
-            TransformerLayer(
-                width=width, heads=heads, activation=activation, layer_norm=layer_norm, key=key
-            )
-            for key in keys[4:]
-        )
+        layer = NetworkConfig(
+            kind="transformer", width=width, heads=config.heads, activation=config.activation,
+            layer_norm=config.layer_norm,
+        )  # fmt: skip
+        self.layers = tuple(TransformerLayer(layer, key) for key in keys[4:])
 
     def __call__(
         self,
         q_tokens: Float[Array, "n states features"],
         p_tokens: Float[Array, "n states features"],
-        z: Float[Array, "n k"],
+        z: Code,
     ) -> Float[Array, "n outputs"]:
         tokens = jnp.concatenate(
             [

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from dhn.blocks import StateBlock
+from dhn.blocks import Code, StateBlock
 from dhn.models.contract import AbstractForecaster, ModelContext, WindowShape
 from dhn.models.networks.features import StateFeatures
 from dhn.reproduction.baselines.config import VanillaConfig
@@ -48,15 +48,9 @@ class VanillaModel(AbstractResidualLoss, AbstractForecaster):
             )
         else:
             network = VectorTransformer(
-                states=config.context,
+                config,
                 features=features.size + (context.dim if earlier else 0),
-                latent_size=config.latent_size,
                 outputs=2 * context.dim,
-                width=config.width,
-                depth=config.depth,
-                heads=config.heads,
-                activation=config.activation,
-                layer_norm=config.layer_norm,
                 key=key,
             )
         # pyright takes Equinox's abstract variables for fields of the constructor.
@@ -89,7 +83,7 @@ class VanillaModel(AbstractResidualLoss, AbstractForecaster):
         return 1
 
     def _output(
-        self, context: StateBlock, z: Float[Array, "n k"]
+        self, context: StateBlock, z: Code
     ) -> tuple[Float[Array, "n d"], Float[Array, "n d"]]:
         """Change of q and of p, in units of a typical change."""
         n = z.shape[0]
@@ -108,16 +102,12 @@ class VanillaModel(AbstractResidualLoss, AbstractForecaster):
         dq, dp = jnp.split(out, 2, axis=1)
         return dq, dp
 
-    def stage_residuals(
-        self, stage: int, window: StateBlock, z: Float[Array, "n k"]
-    ) -> Float[Array, "n m"]:
+    def stage_residuals(self, stage: int, window: StateBlock, z: Code) -> Float[Array, "n m"]:
         dq, dp = self._output(window.at(slice(0, -1)), z)
         truth_q, truth_p = ((x[:, -1] - x[:, -2]) / self.change for x in window)
         return jnp.concatenate([dq - truth_q, dp - truth_p], axis=1)
 
-    def advance(
-        self, context: StateBlock, z: Float[Array, "n k"], key: Key[Array, ""]
-    ) -> StateBlock:
+    def advance(self, context: StateBlock, z: Code, key: Key[Array, ""]) -> StateBlock:
         dq, dp = self._output(context, z)
         return StateBlock(
             context.q[:, -1:] + self.change * dq[:, None],

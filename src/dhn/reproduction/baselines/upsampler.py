@@ -5,7 +5,7 @@ import abc
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from dhn.blocks import StateBlock
+from dhn.blocks import Code, StateBlock
 from dhn.models.contract import AbstractModel, ModelContext
 
 
@@ -13,17 +13,18 @@ class AbstractUpsampler(AbstractModel):
     """A model that refines a grid of states."""
 
     @property
-    def upsampler(self) -> "AbstractUpsampler":
-        return self
-
-    @property
     @abc.abstractmethod
     def uses_code(self) -> bool:
         """Whether a code has any effect on the states between."""
 
     @abc.abstractmethod
-    def upsample(self, sparse: StateBlock, z: Float[Array, "n k"], factor: int) -> StateBlock:
+    def upsample(self, sparse: StateBlock, z: Code, factor: int) -> StateBlock:
         """From `m` states to `(m - 1) * factor + 1`; the known ones come back bit for bit."""
+
+
+def as_upsampler(model: AbstractModel) -> AbstractUpsampler | None:
+    """The same model, if it refines a grid of states in one pass."""
+    return model if isinstance(model, AbstractUpsampler) else None
 
 
 def linear_upsample(x: Float[Array, "n m d"], factor: int) -> Float[Array, "n T d"]:
