@@ -21,7 +21,7 @@ READING: dict[str, str] = {
 """Term of the sensor -> what its coefficient multiplies in the reading of an angle."""
 LENGTHS = {"even": 2, "odd": 3, "even2": 4, "odd2": 5}
 """The same of other coordinates: powers of the distance from the mean over its spread."""
-GRAVITY = 9.81
+GRAVITY = 9.81  # m/s^2
 DRIVEN = 0.2
 """Unexplained forces that change the velocity in a period by more than this share of its root mean
 square. Free motions on record have less than 0.07, an oscillator driven by noise has 0.8."""
