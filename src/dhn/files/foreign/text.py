@@ -229,7 +229,7 @@ def _distinct(names: list[str], lines: list[str], separator: str | None) -> list
     Programs that follow markers write x and y for each, and the markers' names above them, once
     for every column or only above the first.
     """
-    twice = [x for x in names if names.count(x) > 1]
+    twice = {x for x, count in Counter(names).items() if count > 1}
     for line in reversed(lines if twice and separator is not None else []):
         cells = _cells(_COMMENT.sub("", line), separator)
         cells += [""] * (len(names) - len(cells))
