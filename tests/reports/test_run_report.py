@@ -40,10 +40,12 @@ def test_a_run_with_data(place, capsys):
         "forecasts over the truth",
         "error by time ahead",
         "energy over time",
+        "phase space",
         "inferred l",
         "training curve",
     ):
         assert f'alt="{alt}"' in text
+    assert values["phase_space"]["separatrix_true"] > 0
     assert "<canvas" in text and "band holds" in text and "CRPS" in text
     assert "block map (b=1, s=1): one application changes the summed energy" in text
     assert "http:" not in text and "https:" not in text

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dhn.estimator import AbstractNetworkAnswers, Mechanics, Reconstruction, load
+from dhn.evaluation.phase_space import PeriodCurve, PoincareSection, phase_space
 from dhn.evaluation.trial import MOST, Trial, horizons, try_out
 from dhn.evaluation.uncertainty import coverage, crps
 from dhn.explorer import build_page, can_run
@@ -28,6 +29,7 @@ from dhn.reports.html import (
     table,
 )
 from dhn.reports.inspect import figure as data_figure
+from dhn.reports.phase_figures import period_figure, section_figure
 from dhn.reports.physics import lines
 from dhn.reports.run_figures import (
     energy_figure,
@@ -43,6 +45,8 @@ from dhn.trajectories.container import Trajectories
 
 Section = tuple[str, str, Html]
 RUNS = 3  # panels that fit beside each other
+STARTS = 20
+"""Trajectories whose starts the learned phase space is compared from."""
 
 
 def write_run_report(
@@ -65,7 +69,7 @@ def write_run_report(
             observe=observe, ahead=ahead,
         )  # fmt: skip
     words = sentences(trial) if trial is not None else []
-    opening = []
+    opening, space = [], None
     if words:
         box = element("div", element("b", "In short"), bullets(words), class_="box")
         opening.append(box)
@@ -82,6 +86,8 @@ def write_run_report(
         sections += [_physics(fitted), _origin(run, {"summary": model.record})]
         lead = f"mechanics of {', '.join(fitted.labels['names'])}, fitted in "
     if (network := model.network) is not None:
+        space = _compared(network, data)
+        sections += [] if data is None or space is None else [_phase_space(space, data)]
         sections += [_parameters(network, data), *_explorer(network, data, train)]
         sections += [_training(network, run), _origin(run, _settings(network))]
         lead = f"{network.config.kind} with {network.parameters} parameters, trained for "
@@ -100,6 +106,7 @@ def write_run_report(
         "run": str(run),
         "report": str(output),
         "verdict": words,
+        "phase_space": None if space is None else space.summary(),
         **({} if trial is None else _numbers(trial)),
     }
 
@@ -186,6 +193,33 @@ def _energy(trial: Trial) -> Section:
     if trial.blocks is not None:
         parts.append(paragraph(trial.blocks.describe() + "."))
     return section("Energy", *parts, anchor="energy")
+
+
+def _compared(
+    model: AbstractNetworkAnswers, data: Trajectories | None
+) -> PeriodCurve | PoincareSection | None:
+    """The learned phase space beside the true one, where the data name a known system."""
+    if data is None or data.system is None or data.dim > 2 or data.p is None:
+        return None
+    some = data[:STARTS]
+    return phase_space(model.trained, some, model.posterior(some).codes)
+
+
+def _phase_space(space: PeriodCurve | PoincareSection, data: Trajectories) -> Section:
+    if isinstance(space, PeriodCurve):
+        drawn = period_figure(space, data.units.get("t", ""))
+        caption = (
+            "Paths of one system, begun at rest's coordinate with more and more momentum: their "
+            "periods, learned and true. Vertical lines: the energy from which an angle turns over."
+        )
+    else:
+        drawn = section_figure(space)
+        caption = (
+            f"Poincaré sections: a point for each time that {space.names[1]} passes its mean "
+            "upwards, over many periods; a panel for each trajectory's start and system."
+        )
+    parts = (paragraph(space.describe()), picture(drawn, caption, alt="phase space"))
+    return section("Phase space", *parts, anchor="phase")
 
 
 def _smoothed_energy(model: Mechanics, data: Trajectories) -> Section:
