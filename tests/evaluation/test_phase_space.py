@@ -5,6 +5,7 @@ import pytest
 from scipy.special import ellipk
 
 import dhn
+from dhn.estimator.pretrained import draw
 from dhn.evaluation.phase_space import (
     ENERGIES,
     PoincareSection,
@@ -86,9 +87,7 @@ def test_distances_by_hand():
 @pytest.mark.parametrize("name", ["single_pendulum", "coupled_oscillators"])
 def test_models_in_the_package_have_the_true_phase_space(name):
     model = dhn.pretrained(name)
-    made = model.record["pretrained"]
-    ranges = {key: {k: tuple(v) for k, v in made[key].items()} for key in ("params", "initial")}
-    data = dhn.simulate(name, 8, seed=11, **{k: v or None for k, v in ranges.items()})
+    data = draw(name, 8, seed=11)
     found = phase_space(model.trained, data, model.posterior(data).codes)
     numbers = found.summary()
     if name == "single_pendulum":
