@@ -11,7 +11,8 @@ and on 30 with random starts. Eight regimes are read off these models on 100 val
 q / (pi/2) over unknown states against the truth, the median over trajectories. A forecast of ten
 times the horizon has blown up where its energy is off by more than the motion exchanges.
 
-Training steps are compiled before the clock starts. One file a cell goes into `--out`; cells found
+One parameter varies, so codes have one number and are not searched for. Training steps are compiled
+before the clock starts. One file a cell goes into `--out`; cells found
 there are not measured again, so that a run may be stopped and continued. `--known` adds cells of an
 earlier run and `--collect` writes all of them into one file.
 """
@@ -50,6 +51,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 paired-b2, the second network (and with it denoising) linked-b2, blocks of states blocks-b1. Three
 specialists are beside blocks-mixed: forecasts are blocks, gaps blocks-random, interpolation
 blocks-between."""
+CODES = {"latent_size": 1, "code_search": 0.0}
 SETS: dict[str, dict[str, Any]] = {
     "fixed": {},
     "random": {"random": True},
@@ -127,7 +129,7 @@ def measure(system: str, variant: str, data: str, seed: int, budget: float) -> d
     count = settings.pop("count", 1000)
     train = simulated(system, count, TRAIN_SEED + seed, **settings)
     preset, options = VARIANTS[variant]
-    options = {**options, "seed": seed, "clock": "processor"}
+    options = {**CODES, **options, "seed": seed, "clock": "processor"}
     # Compiles the steps: clean data of the same shape.
     clean = simulated(system, count, TRAIN_SEED, random=True) if "noise" in settings else train
     dhn.DHN(preset, **options).fit(clean, steps=1)

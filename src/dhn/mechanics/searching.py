@@ -19,7 +19,7 @@ from dhn.mechanics.response import regressed
 from dhn.mechanics.rest import count, offers
 from dhn.mechanics.rows import fitting_stretches, stacked
 from dhn.mechanics.scoring import Damping, Scored, expected_gain, fit_scoring
-from dhn.mechanics.start import start_from, started
+from dhn.mechanics.start import Start, start_from, started
 from dhn.mechanics.windows import Windows, score, windows_of
 from dhn.systems import System
 from dhn.trajectories import Trajectories
@@ -49,9 +49,11 @@ AFTER: dict[str, str] = {
 }  # fmt: skip
 """Groups that make sense only after another."""
 OWN = ("params", "inertia", "stiffness", "sine", "cosine", "force", "viscous", "dry", "drag",
-       "stribeck", "slant", "log_white", "log_slow")  # fmt: skip
-"""Coefficients that differ between systems of a family: lengths, masses, friction, and the size of
-errors, since a pixel is a smaller angle on a longer link."""
+       "stribeck", "slant")  # fmt: skip
+"""Coefficients that differ between systems of a family: lengths, masses, friction."""
+OWN_NOISE = ("log_white", "log_slow")
+"""Differ too where runs are different systems from the start: a pixel is a smaller angle on a longer
+link. Runs of one apparatus that differ a little share the noise of its sensor."""
 TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
 """Nats; trials of groups end at a coarser gain than the last fit."""
@@ -89,6 +91,7 @@ class Search:
         self.stages: list[Stage] = []
         self.problems: dict[bool, Problem] = {}
         self.wandering = 0.0
+        self.own_noise = False
         history = with_history(train, validation, observe)
         longest = int(history.lengths.max()) - observe
         if longest < 1:
@@ -116,10 +119,18 @@ class Search:
             )
         return self.problems[each]
 
+    @functools.cached_property
+    def starts(self) -> list[Start]:
+        """A regression for every run."""
+        own = [[x for x in self.runs if self.system[x.source] == k] for k in range(len(self.names))]
+        return [start_from(self.layout, x, self.scale.coarse) for x in own]
+
     def own(self, each: bool) -> Bool[np.ndarray, " P"]:
         """Entries that differ between systems."""
         own = np.zeros(self.layout.size, bool)
-        for name in OWN if each else ():
+        if not each:
+            return own
+        for name in (*OWN, *OWN_NOISE) if self.own_noise else OWN:
             own[self.layout.slices.get(name, slice(0))] = True
         return own
 
@@ -150,6 +161,7 @@ class Search:
         Where runs differ as the lengths of pendulums do, one system for all fails at once.
         """
         several = len(self.names) > 1 and (systems == "each" or (systems is None and self.known))
+        self.own_noise = several
         if several:
             each = self.fitted(self.each_start(), (), True, TRIAL_ITERATIONS)
             if systems == "each":
@@ -163,6 +175,7 @@ class Search:
         if several and each.error < DIFFERENT * one.error:
             self.note("a system for each run", each, one.error, True)
             return each
+        self.own_noise = False
         return self.usable(one)
 
     def apart(self, best: Candidate, systems: str | None) -> Candidate:
@@ -177,8 +190,7 @@ class Search:
 
     def each_start(self) -> Float[np.ndarray, "R P"]:
         """A regression for every run, what they share from all."""
-        own = [[x for x in self.runs if self.system[x.source] == k] for k in range(len(self.names))]
-        theta = np.stack([start_from(self.layout, x, self.scale.coarse).theta for x in own])
+        theta = np.stack([x.theta for x in self.starts])
         shared = ~self.own(True)
         theta[:, shared] = self.start.theta[shared]
         return theta
