@@ -91,4 +91,4 @@ def test_systems_that_differ_have_a_rest_of_their_own():
         np.sqrt(((x.forecast(test[:, :32], 60).mean - test.q[:, 32:92]) ** 2).mean())
         for x in (plain, found)
     ]
-    assert errors[1] < 0.5 * errors[0]
+    assert errors[1] < 0.7 * errors[0]

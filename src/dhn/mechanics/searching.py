@@ -23,6 +23,7 @@ from dhn.mechanics.start import Start, start_from, started
 from dhn.mechanics.windows import Windows, score, windows_of
 from dhn.systems import System
 from dhn.trajectories import Trajectories
+from dhn.trajectories.noise_level import noise_level
 from dhn.trajectories.segments import run_of
 
 KEEP = 0.97
@@ -52,8 +53,10 @@ OWN = ("params", "inertia", "stiffness", "sine", "cosine", "force", "viscous", "
        "stribeck", "slant")  # fmt: skip
 """Coefficients that differ between systems of a family: lengths, masses, friction."""
 OWN_NOISE = ("log_white", "log_slow")
-"""Differ too where runs are different systems from the start: a pixel is a smaller angle on a longer
-link. Runs of one apparatus that differ a little share the noise of its sensor."""
+"""Differ too where runs are different systems from the start, some much noisier: a pixel is a
+smaller angle on a longer link. The noise of one sensor is better known from all runs together."""
+NOISIER = 3.0
+"""Times by which the noise of runs must differ for that."""
 TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
 """Nats; trials of groups end at a coarser gain than the last fit."""
@@ -119,6 +122,22 @@ class Search:
             )
         return self.problems[each]
 
+    def noise_differs(self) -> bool:
+        """Whether some systems are measured with much more white noise than others."""
+        found = []
+        for k in range(len(self.names)):
+            own = [x for x in self.runs if self.system[x.source] == k]
+            seen = [x.seen > 0 for x in own]
+            found.append([
+                noise_level(
+                    [x.t[s[:, j]] for x, s in zip(own, seen, strict=True)],
+                    [x.y[s[:, j], j] for x, s in zip(own, seen, strict=True)],
+                )
+                for j in range(self.layout.dim)
+            ])  # fmt: skip
+        noise = np.array(found)
+        return bool((noise.max(0) > NOISIER * noise.min(0)).any())
+
     @functools.cached_property
     def starts(self) -> list[Start]:
         """A regression for every run."""
@@ -161,7 +180,7 @@ class Search:
         Where runs differ as the lengths of pendulums do, one system for all fails at once.
         """
         several = len(self.names) > 1 and (systems == "each" or (systems is None and self.known))
-        self.own_noise = several
+        self.own_noise = several and self.noise_differs()
         if several:
             each = self.fitted(self.each_start(), (), True, TRIAL_ITERATIONS)
             if systems == "each":

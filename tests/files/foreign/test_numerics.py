@@ -5,8 +5,8 @@ import pytest
 
 from dhn.files.foreign.grid import Plan, is_regular, sampling_step, stretches, to_states
 from dhn.files.foreign.markers import link_angles
-from dhn.files.foreign.noise import noise_level
 from dhn.files.foreign.recording import COPIED, MISSING, Run
+from dhn.trajectories.noise_level import noise_level
 
 
 def plan(step, dt=None, own_times=False):

@@ -19,9 +19,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dhn.errors import UserError
-from dhn.files.foreign.noise import noise_level
 from dhn.files.foreign.options import FASTEST, SLOWEST, ImportOptions
 from dhn.files.foreign.recording import COPIED, INTERPOLATED, MISSING, RESAMPLED, Run
+from dhn.trajectories.noise_level import noise_level
 from dhn.trajectories.segments import SEGMENT
 
 COPY = 1e-6  # of a grid step: a measurement this near is taken as it is
