@@ -328,3 +328,24 @@ def test_a_training_set_is_refined_however_closely_the_model_follows_it():
     found, _, good = refine(knowledge(noise=1e-3), values, seen, noise, values, codes)
     assert good.all()
     assert np.abs(found - states)[..., 1].max() < 0.2 * np.abs(values - states)[..., 1].max()
+
+
+def test_a_forecast_that_leaves_all_bounds_is_said_and_leaves_the_code(monkeypatch):
+    """What is known determines the code, however the roll-out behind it ends."""
+    from dhn.reconstruct import engine
+
+    known = mask("first 8 states")
+    noise = np.zeros(known.shape)
+    usual = reconstruct(knowledge(), truth(), known, noise)
+
+    def lost(model, states, codes, T):
+        whole = np.full((len(states), T, states.shape[2]), np.nan)
+        whole[:, : states.shape[1]] = states
+        whole[1:, states.shape[1] :] = 0.0
+        return whole
+
+    monkeypatch.setattr(engine, "with_tail", lost)
+    found = reconstruct(knowledge(), truth(), known, noise)
+    assert found.result[0] == Result.NOT_CONVERGED and found.result[1] != Result.NOT_CONVERGED
+    np.testing.assert_allclose(found.codes[0], usual.codes[0], atol=1e-5)
+    assert np.isnan(found.states[0, -1]).all()

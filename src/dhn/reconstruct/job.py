@@ -298,6 +298,7 @@ class Job:
         states, code, deviation, code_root = in_batches(run, parts, BATCH, side_by_side=False)
         sound = np.isfinite(states).all((1, 2))
         states = np.where(sound[:, None, None], states, whole)
+        code = np.where(sound[:, None], code, path.code)  # a roll-out may leave all bounds
         states[:, span:] = whole[:, span:]
         result = np.full(n, Result.OK)
         spread = np.sqrt((code_root**2).sum(-1))[:, 0]
