@@ -23,7 +23,9 @@ from dhn.files import write
 from dhn.files.storing import writing
 from dhn.systems import simulate
 
-OPTIONS = ["--set", "width=16", "--set", "batch_size=64", "--validation", "none"]
+OPTIONS = [
+    "--set", "width=16", "--set", "batch_size=64", "--set", "code_search=0", "--validation", "none",
+]  # fmt: skip
 
 
 @pytest.fixture

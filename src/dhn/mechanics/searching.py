@@ -17,13 +17,12 @@ from dhn.mechanics.model import Stage
 from dhn.mechanics.predicting import Mechanics
 from dhn.mechanics.response import regressed
 from dhn.mechanics.rest import count, offers
-from dhn.mechanics.rows import fitting_stretches, stacked
+from dhn.mechanics.rows import Run, fitting_stretches, stacked
 from dhn.mechanics.scoring import Damping, Scored, expected_gain, fit_scoring
-from dhn.mechanics.start import Start, start_from, started
+from dhn.mechanics.start import noise_differs, start_from, started
 from dhn.mechanics.windows import Windows, score, windows_of
 from dhn.systems import System
 from dhn.trajectories import Trajectories
-from dhn.trajectories.noise_level import noise_level
 from dhn.trajectories.segments import run_of
 
 KEEP = 0.97
@@ -55,8 +54,6 @@ OWN = ("params", "inertia", "stiffness", "sine", "cosine", "force", "viscous", "
 OWN_NOISE = ("log_white", "log_slow")
 """Differ too where runs are different systems from the start, some much noisier: a pixel is a
 smaller angle on a longer link. The noise of one sensor is better known from all runs together."""
-NOISIER = 3.0
-"""Times by which the noise of runs must differ for that."""
 TRIAL_ITERATIONS, LAST_ITERATIONS = 6, 20  # of a fit, at most
 TRIAL_GAIN = 0.5
 """Nats; trials of groups end at a coarser gain than the last fit."""
@@ -122,27 +119,12 @@ class Search:
             )
         return self.problems[each]
 
-    def noise_differs(self) -> bool:
-        """Whether some systems are measured with much more white noise than others."""
-        found = []
-        for k in range(len(self.names)):
-            own = [x for x in self.runs if self.system[x.source] == k]
-            seen = [x.seen > 0 for x in own]
-            found.append([
-                noise_level(
-                    [x.t[s[:, j]] for x, s in zip(own, seen, strict=True)],
-                    [x.y[s[:, j], j] for x, s in zip(own, seen, strict=True)],
-                )
-                for j in range(self.layout.dim)
-            ])  # fmt: skip
-        noise = np.array(found)
-        return bool((noise.max(0) > NOISIER * noise.min(0)).any())
-
-    @functools.cached_property
-    def starts(self) -> list[Start]:
-        """A regression for every run."""
-        own = [[x for x in self.runs if self.system[x.source] == k] for k in range(len(self.names))]
-        return [start_from(self.layout, x, self.scale.coarse) for x in own]
+    @property
+    def by_system(self) -> list[list[Run]]:
+        """The runs of each system, if every name is one."""
+        return [
+            [x for x in self.runs if self.system[x.source] == k] for k in range(len(self.names))
+        ]
 
     def own(self, each: bool) -> Bool[np.ndarray, " P"]:
         """Entries that differ between systems."""
@@ -180,7 +162,7 @@ class Search:
         Where runs differ as the lengths of pendulums do, one system for all fails at once.
         """
         several = len(self.names) > 1 and (systems == "each" or (systems is None and self.known))
-        self.own_noise = several and self.noise_differs()
+        self.own_noise = several and noise_differs(self.by_system, self.layout.dim)
         if several:
             each = self.fitted(self.each_start(), (), True, TRIAL_ITERATIONS)
             if systems == "each":
@@ -209,7 +191,8 @@ class Search:
 
     def each_start(self) -> Float[np.ndarray, "R P"]:
         """A regression for every run, what they share from all."""
-        theta = np.stack([x.theta for x in self.starts])
+        scale = self.scale.coarse
+        theta = np.stack([start_from(self.layout, x, scale).theta for x in self.by_system])
         shared = ~self.own(True)
         theta[:, shared] = self.start.theta[shared]
         return theta

@@ -17,6 +17,7 @@ from dhn.mechanics.rest import RATE
 from dhn.mechanics.rows import Run, Scale, filled, rounded_up, runs_of, scale_of, window_of
 from dhn.systems import System
 from dhn.trajectories import Trajectories
+from dhn.trajectories.noise_level import noise_level
 
 MOST = 4000
 """Rows used; more would change nothing and cost time."""
@@ -24,6 +25,8 @@ PADDED = (128, 512, 2048, 8192)
 """Rows that compiled programs take; the rows are repeated to fill them."""
 
 
+NOISIER = 3.0
+"""Times by which the noise of systems must differ for levels of their own."""
 STARTS = 8
 """First guesses of a system's parameters."""
 FIRST, LAST = 15, 60  # evaluations, of each first guess and of the best
@@ -80,6 +83,22 @@ def start_from(layout: Layout, runs: list[Run], scale: Scale) -> Start:
     theta[layout.slices["log_slow"]] = np.log(1e-7)
     theta[layout.slices["log_slow_time"]] = np.log(np.pi)
     return Start(theta, share, width, noise)
+
+
+def noise_differs(systems: list[list[Run]], dim: int) -> bool:
+    """Whether some systems are measured with much more white noise than others.
+
+    Arguments: systems: the runs of each; dim: coordinates.
+    Returns: whether any coordinate is.
+    """
+
+    def level(runs: list[Run], k: int) -> float:
+        seen = [x.seen[:, k] > 0 for x in runs]
+        pairs = list(zip(runs, seen, strict=True))
+        return noise_level([x.t[s] for x, s in pairs], [x.y[s, k] for x, s in pairs])
+
+    noise = np.array([[level(x, k) for k in range(dim)] for x in systems])
+    return bool((noise.max(0) > NOISIER * noise.min(0)).any())
 
 
 def started(
