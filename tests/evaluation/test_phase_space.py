@@ -61,6 +61,20 @@ def test_a_wrong_flow_has_wrong_periods_and_another_separatrix():
     assert "beyond what these data reach" in found.describe()
 
 
+def test_a_flow_that_leaves_all_bounds_has_no_periods():
+    def lost(begun, states):
+        gone = np.arange(states)[None, :, None] > 5
+        return begun.replace(
+            q=np.where(gone, np.nan, begun.q), p=np.where(gone, np.nan, begun.p), v=None, known=None
+        )
+
+    data = swings()
+    step = float(data.t[1] - data.t[0])
+    found = period_curve(get_system("single_pendulum"), ONE, data, lambda count: lost, step)
+    assert np.isinf(found.errors()).all() and np.isnan(found.separatrix[0])
+    assert found.summary()["separatrix"] is None and "never turns over" in found.describe()
+
+
 def test_sections_of_the_true_flow_coincide_and_of_another_do_not():
     data = dhn.simulate("coupled_oscillators", 2, seed=0)
     system = get_system("coupled_oscillators")

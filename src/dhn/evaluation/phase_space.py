@@ -159,15 +159,27 @@ def phase_space(
 
     Returns:
         The comparison; None for other than one or two degrees of freedom, with friction, without
-        momenta, or where the system is not known.
+        momenta, where the system is not known, or where true paths leave all bounds.
     """
     found = known_system(data.system, data.params)
     damped = np.any(data.params.get("gamma", 0.0))
     if found is None or damped or data.dim > 2 or data.p is None or trained.momenta != "p":
         return None
     system, params = found
+    try:
+        return _compared(trained, system, params, data, np.asarray(codes))
+    except UserError:  # a true path that leaves all bounds
+        return None
+
+
+def _compared(
+    trained: TrainedModel,
+    system: System,
+    params: Mapping[str, np.ndarray],
+    data: Trajectories,
+    codes: Codes,
+) -> PeriodCurve | PoincareSection | None:
     at = {name: np.broadcast_to(values, len(data)) for name, values in params.items()}
-    codes = np.asarray(codes)
 
     def learned(rows: np.ndarray) -> Motion:
         """The bare model with the codes of these trajectories."""
@@ -182,7 +194,7 @@ def phase_space(
             )
             return begun.replace(
                 q=np.asarray(q, float), p=np.asarray(p, float),
-                t=trained.context.time_step * np.arange(states), known=None,
+                v=None, t=trained.context.time_step * np.arange(states), known=None,
             )  # fmt: skip
 
         return move
@@ -240,13 +252,13 @@ def period_curve(
         """Momenta at rest's coordinate that have these energies."""
         assert data.p is not None
         top = float(np.abs(data.p[known]).max())
-        while above(centre, top)[0] - least < energies.max():
+        while above(centre, top)[0] - least < energies.max() and np.isfinite(top):
             top *= 2.0
         return np.array(
             [brentq(lambda p, e=e: above(centre, p)[0] - least - e, 0.0, top) for e in energies]
         )
 
-    states = int(np.ceil(PERIODS * period / step)) + 1
+    states = min(int(np.ceil(PERIODS * period / step)) + 1, MOST_STATES)
 
     def paths(energies: np.ndarray) -> tuple[Trajectories, Trajectories]:
         begun = simulate(
@@ -308,7 +320,7 @@ def poincare_section(
         step: Of the model's time grid.
 
     Returns:
-        The sections; None where the data show no oscillation, or paths leave all bounds.
+        The sections; None where the data show no oscillation.
     """
     period = characteristic_period(data)
     if period is None or not np.asarray(data.complete)[:, 0].all() or data.p is None:
@@ -317,13 +329,9 @@ def poincare_section(
     initial = {}
     for i, name in enumerate(data.names):
         initial |= {name: data.q[:, 0, i], f"p_{name}": data.p[:, 0, i]}
-    try:
-        want = simulate(
-            system, len(data), params=dict(params), time_step=step, steps=states - 1,
-            initial=initial,
-        )  # fmt: skip
-    except UserError:  # a path that leaves all bounds
-        return None
+    want = simulate(
+        system, len(data), params=dict(params), time_step=step, steps=states - 1, initial=initial
+    )
     got = learned(want, states)
     assert want.p is not None and got.p is not None
     sections: list[list[np.ndarray]] = [[], []]
